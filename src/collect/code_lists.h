@@ -22,9 +22,10 @@ struct code_lists {
 // What the process `pid` has in /tmp is of interest.
 void code_lists_open(struct code_lists *lists, uint32_t pid);
 
-// The same of one that `parent` has just forked, and whose user is known: it has its parent's root.
+// The same of one that `parent` forked `age_ns` ago, and whose user is known: it has its parent's
+// root.
 void code_lists_open_child(struct code_lists *lists, uint32_t pid, const struct code_lists *parent,
-			   uint32_t user);
+			   uint32_t user, uint64_t age_ns);
 void code_lists_close(struct code_lists *lists); // accepts { 0 }
 
 // The process has mapped the file at `path`, which may be its jitdump.

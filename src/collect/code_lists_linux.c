@@ -44,10 +44,9 @@ void code_lists_open(struct code_lists *lists, uint32_t pid)
 		lists->folder = open("/tmp", O_PATH | O_DIRECTORY | O_CLOEXEC) + 1;
 }
 
-// Nothing is read of /proc: what it would say of the child is known, but when it began, which was
-// not long ago.
+// Nothing is read of /proc: what it would say of the child is known.
 void code_lists_open_child(struct code_lists *lists, uint32_t pid, const struct code_lists *parent,
-			   uint32_t user)
+			   uint32_t user, uint64_t age_ns)
 {
 	int folder = parent->folder > 0 ? fcntl(parent->folder - 1, F_DUPFD_CLOEXEC, 0) : -1;
 
@@ -56,7 +55,7 @@ void code_lists_open_child(struct code_lists *lists, uint32_t pid, const struct 
 	else
 		*lists = (struct code_lists){ .folder = folder + 1,
 					      .user = user,
-					      .began_ns = now_wall_ns() };
+					      .began_ns = now_wall_ns() - age_ns };
 }
 
 void code_lists_close(struct code_lists *lists)

@@ -8,7 +8,8 @@ void code_lists_open(struct code_lists *lists, uint32_t)
 	memset(lists, 0, sizeof *lists);
 }
 
-void code_lists_open_child(struct code_lists *lists, uint32_t, const struct code_lists *, uint32_t)
+void code_lists_open_child(struct code_lists *lists, uint32_t, const struct code_lists *, uint32_t,
+			   uint64_t)
 {
 	memset(lists, 0, sizeof *lists);
 }

@@ -43,6 +43,7 @@ struct door_arrival {
 	char **args; // args_count of them, one allocation with their text
 	uint32_t args_count;
 	struct peer_space space; // all 0 on Windows, whose guest says it
+	bool space_old;          // the process had ended: its parent's is taken
 };
 
 enum door_event_kind {

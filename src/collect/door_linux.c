@@ -8,6 +8,10 @@
 // so that the program has waited for one answer, and not for the collector. Nothing
 // of a hello is believed but what its socket says of itself: the pid is the kernel's.
 //
+// A forked child has mostly gone on, and may be gone altogether, when its hello is heard: it sends
+// the segment that it has made. What it says was so when it began: where it may have changed since,
+// that is what is taken.
+//
 // A visitor that is about to execute a static program (SEGMENT_START_ENTER) gets a thread of its
 // own, since that is to be stopped and entered, which takes milliseconds.
 #include "collect/door.h"
@@ -42,6 +46,8 @@ enum {
 	BACKLOG = 4096,
 	ENTERING_NAPS = 2000,
 	ENTERING_NAP_NS = 1000000,
+	UNHEARD_MAX = 256, // each holds a descriptor of its user's, who may have 1,024 on the way
+	ARGS_MAX = 64 << 10,
 };
 
 // What an epoll entry means; the high half of its data. The low half is a descriptor or an image.
@@ -71,8 +77,7 @@ struct door {
 	pthread_t thread;
 	struct visitor visitors[VISITORS_MAX];
 	size_t visitors_count;
-	_Atomic uint32_t images_count; // numbers given away
-	uint32_t first_pid;            // of the first image
+	uint32_t first_pid; // of the first image
 	_Atomic bool refusing;
 	_Atomic uint32_t busy;     // visitors inside
 	_Atomic uint32_t entering; // static programs: threads of entry_main
@@ -119,13 +124,52 @@ static bool send_welcome(int fd, const struct segment_welcome *welcome, const in
 	return sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof *welcome;
 }
 
-// What a stranger sends: nothing of it is used before its length and each of its numbers were
-// looked at.
+// What a stranger sends, as it came.
+struct heard {
+	struct segment_hello hello;
+	char args[ARGS_MAX]; // what comes after the path begins in `hello`, where that ends
+	size_t size;
+	struct ucred from;
+	int fd; // that it sent; -1: none
+};
+
+// Its fields are all set, and `fd` is the caller's. -1 with errno: as recv.
+static ssize_t receive(int fd, struct heard *heard)
+{
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	struct iovec part = { heard, offsetof(struct heard, size) };
+	struct msghdr message = {
+		.msg_iov = &part,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof control,
+	};
+	ssize_t size = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	socklen_t length = sizeof heard->from;
+
+	heard->fd = -1;
+	if (size < 0)
+		return size;
+	if (message.msg_controllen >= CMSG_LEN(sizeof(int)) &&
+	    control.header.cmsg_level == SOL_SOCKET && control.header.cmsg_type == SCM_RIGHTS)
+		memcpy(&heard->fd, CMSG_DATA(&control.header), sizeof heard->fd);
+	heard->size = (size_t)size;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &heard->from, &length) != 0)
+		return 0;
+	return size;
+}
+
+// Nothing of it is used before its length and each of its numbers were looked at.
 static bool hello_valid(const struct segment_hello *hello, size_t size)
 {
 	return size >= offsetof(struct segment_hello, exe) && hello->magic == SEGMENT_MAGIC &&
 	       hello->version == SEGMENT_VERSION &&
 	       hello->exe_length <= size - offsetof(struct segment_hello, exe) &&
+	       hello->exe_length <= sizeof hello->exe &&
+	       (hello->image == 0 || hello->start == SEGMENT_START_FORK) &&
 	       hello->start >= SEGMENT_START_EXEC && hello->start <= SEGMENT_START_SPARES;
 }
 
@@ -177,6 +221,26 @@ static void make_next_share(struct door *door)
 		   &unwanted);
 }
 
+// Its end will be noticed.
+static void watch_arrival(struct door *door, const struct door_arrival *arrival)
+{
+	struct err err;
+
+	if (arrival->pidfd >= 0 && watch(door, arrival->pidfd, WATCHED_PROCESS, arrival->image))
+		return;
+	err_set(&err, ERR_IO, "cannot watch process %u: its end will not be noticed", arrival->pid);
+	door_queue_warn(&door->queue, &err);
+}
+
+static struct door_event *arrival_event(struct door_arrival *arrival)
+{
+	struct door_event *event = door_queue_event(DOOR_ARRIVAL);
+
+	event->image = arrival->image;
+	event->arrival = arrival;
+	return event;
+}
+
 // Make a segment for the one who said hello, and answer.
 //
 // The event is put into the queue with the queue held while the welcome is sent: no event of the
@@ -225,19 +289,13 @@ static void welcome_image(struct door *door, int fd, const struct segment_hello 
 	// might have replaced by exec.
 	arrival->parent_pid = peer_parent_of(arrival->pidfd, arrival->pid);
 	arrival->args = peer_args(arrival->pid, &arrival->args_count);
-	peer_space(arrival->pid, arrival->hello.abi == 32 ? 32 : 64,
+	peer_space(arrival->pid, arrival->pidfd, arrival->hello.abi == 32 ? 32 : 64,
 		   arrival->hello.start == SEGMENT_START_FORK ? hello->parent_image : 0,
 		   &arrival->space);
 	if (arrival->hello.start != SEGMENT_START_FORK)
 		arrival->space.files_limit = peer_full_files(arrival->pid);
-	if (arrival->pidfd < 0 || !watch(door, arrival->pidfd, WATCHED_PROCESS, arrival->image)) {
-		err_set(&err, ERR_IO, "cannot watch process %u: its end will not be noticed",
-			arrival->pid);
-		door_queue_warn(&door->queue, &err);
-	}
-	event = door_queue_event(DOOR_ARRIVAL);
-	event->image = arrival->image;
-	event->arrival = arrival;
+	watch_arrival(door, arrival);
+	event = arrival_event(arrival);
 	door_queue_hold(&door->queue);
 	sent = send_welcome(fd, &welcome,
 			    (const int[]){ door->tick->session.fd, arrival->share.fd }, 2);
@@ -253,6 +311,63 @@ static void welcome_image(struct door *door, int fd, const struct segment_hello 
 		make_next_share(door);
 }
 
+// A forked child that is not recorded, though it goes on as if it were.
+static void tell_unheard(struct door *door, const struct heard *heard, const struct err *err)
+{
+	struct door_event *event = door_queue_event(DOOR_UNSEEN);
+
+	event->message.pid = heard->hello.parent_pid;
+	snprintf(event->message.text, sizeof event->message.text,
+		 "a child of process %u is not recorded: %.400s", heard->hello.parent_pid,
+		 err->text);
+	door_queue_put(&door->queue, event);
+}
+
+// A forked child that does not wait. Its segment is taken as it is: it may have written there.
+//
+// Its arguments are those that it had when it began, as its hello has them. Where they are written
+// over up to the end the kernel may know more of them.
+static void take_image(struct door *door, int fd, struct heard *heard)
+{
+	const struct segment_hello *hello = &heard->hello;
+	size_t args_at = offsetof(struct segment_hello, exe) + hello->exe_length;
+	const char *args = (const char *)heard + args_at;
+	size_t args_length = heard->size - args_at;
+	struct door_arrival *arrival = mem_alloc(1, sizeof *arrival);
+	uint64_t now_ns = tick_now(door->tick);
+	int segment_fd = heard->fd;
+	struct err err;
+
+	heard->fd = -1;
+	if (!share_adopt(&arrival->share, segment_fd, hello->image, door->options->segment_options,
+			 door->options->info.sample_bytes, &err)) {
+		tell_unheard(door, heard, &err);
+		door_arrival_free(arrival);
+		return;
+	}
+	set_reach_mark(door, &arrival->share);
+	arrival->time_ns = hello->time_ns < now_ns ? hello->time_ns : now_ns;
+	arrival->tick_ns = arrival->time_ns; // the fork holds the order for it
+	arrival->image = hello->image;
+	arrival->pid = (uint32_t)heard->from.pid;
+	arrival->parent_pid = hello->parent_pid;
+	arrival->hello = *hello;
+	arrival->exe = mem_copy_bytes(hello->exe, hello->exe_length);
+	arrival->user = heard->from.uid;
+	arrival->user_known = true;
+	arrival->pidfd = peer_pidfd(fd, arrival->pid);
+	if (args_length > 0 && args[args_length - 1] != '\0')
+		arrival->args = peer_args(arrival->pid, &arrival->args_count);
+	if (arrival->args_count == 0)
+		arrival->args = peer_args_of(args, args_length, &arrival->args_count);
+	arrival->space_old = !peer_space(arrival->pid, arrival->pidfd, hello->abi == 32 ? 32 : 64,
+					 hello->parent_image, &arrival->space);
+	watch_arrival(door, arrival);
+	door_queue_put(&door->queue, arrival_event(arrival));
+	if (door->next.segment == NULL)
+		make_next_share(door);
+}
+
 // Its place is taken by the last one.
 static void visitor_leaves(struct door *door, struct visitor *visitor)
 {
@@ -263,9 +378,10 @@ static void visitor_leaves(struct door *door, struct visitor *visitor)
 }
 
 // Somebody who is refused is told so, and goes on unrecorded; the trace says who it was.
-static void refuse(struct door *door, int fd, const struct segment_hello *hello,
-		   const struct ucred *from)
+static void refuse(struct door *door, int fd, struct heard *heard)
 {
+	const struct segment_hello *hello = &heard->hello;
+	const struct ucred *from = &heard->from;
 	struct segment_welcome no = {
 		.magic = SEGMENT_MAGIC,
 		.version = SEGMENT_VERSION,
@@ -284,6 +400,9 @@ static void refuse(struct door *door, int fd, const struct segment_hello *hello,
 	if (err.text[0] != '\0')
 		door_queue_warn(&door->queue, &err);
 	send_welcome(fd, &no, NULL, 0);
+	if (heard->fd >= 0)
+		share_refuse(heard->fd); // it has gone on, and does not listen
+	heard->fd = -1;
 }
 
 // As many spares as are wanted and can be had. Their processes have to be found in /proc.
@@ -428,50 +547,77 @@ static void visitor_goes_on(struct door *door, struct visitor *visitor)
 	*visitor = door->visitors[--door->visitors_count];
 }
 
+// One less who has gone on without an answer, if this is one.
+static void count_unheard(struct door *door, const struct heard *heard)
+{
+	_Atomic uint32_t *unheard = &door->tick->clock->unheard;
+
+	if (heard->size > offsetof(struct segment_hello, image) && heard->hello.image != 0 &&
+	    atomic_load(unheard) != 0)
+		atomic_fetch_sub(unheard, 1);
+}
+
 // Hear a hello, if it is there. The visitor is gone afterwards, or still silent.
 //
 // SO_PEERCRED is the kernel's word on who has connected; a helper has connected in its parent's
 // name, so that its parent is meant.
 static void hear(struct door *door, struct visitor *visitor)
 {
-	static struct segment_hello hello; // the door's thread only
-	struct ucred from;
-	socklen_t length = sizeof from;
-	ssize_t size = recv(visitor->fd, &hello, sizeof hello, MSG_DONTWAIT);
+	static struct heard heard; // the door's thread only
+	const struct segment_hello *hello = &heard.hello;
+	struct ucred *from = &heard.from;
+	ssize_t size = receive(visitor->fd, &heard);
 
 	if (size < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (size > 0 && getsockopt(visitor->fd, SOL_SOCKET, SO_PEERCRED, &from, &length) == 0) {
+	if (size > 0) {
+		count_unheard(door, &heard);
 		if (size > (ssize_t)offsetof(struct segment_hello, start) &&
-		    hello.start == SEGMENT_START_FORK_HELPED)
-			from.pid = (pid_t)peer_parent((uint32_t)from.pid);
-		if (!hello_valid(&hello, (size_t)size) || !wanted(door, &hello, &from)) {
-			refuse(door, visitor->fd, &hello, &from);
-		} else if (hello.start == SEGMENT_START_SPARES) {
-			give_spares(door, visitor->fd, &hello, &from);
-		} else if (hello.start == SEGMENT_START_ENTER) {
-			if (enter(door, visitor->fd, &hello, &from)) {
+		    hello->start == SEGMENT_START_FORK_HELPED)
+			from->pid = (pid_t)peer_parent((uint32_t)from->pid);
+		if (!hello_valid(hello, heard.size) || !wanted(door, hello, from)) {
+			refuse(door, visitor->fd, &heard);
+		} else if (hello->image != 0) {
+			take_image(door, visitor->fd, &heard);
+		} else if (hello->start == SEGMENT_START_SPARES) {
+			give_spares(door, visitor->fd, hello, from);
+		} else if (hello->start == SEGMENT_START_ENTER) {
+			if (enter(door, visitor->fd, hello, from)) {
+				file_close(heard.fd);
 				visitor_goes_on(door, visitor);
 				return;
 			}
 			refuse_entry(visitor->fd);
 		} else {
-			welcome_image(door, visitor->fd, &hello, &from);
+			welcome_image(door, visitor->fd, hello, from);
 		}
 	}
+	file_close(heard.fd);
 	visitor_leaves(door, visitor);
+}
+
+// Who has come before has said hello before, if it goes on without an answer. For example, a child
+// forks, says hello and executes a program: that one's hello is of a process that is known.
+static void hear_all(struct door *door)
+{
+	// From the last: one that leaves is replaced by the last, which was heard before.
+	for (size_t i = door->visitors_count; i-- > 0;)
+		hear(door, &door->visitors[i]);
 }
 
 // Mostly the hello is there already when the connection is accepted, and no watch is needed.
 static void accept_visitors(struct door *door, int listen_fd)
 {
 	ASSERT(door->visitors_count <= VISITORS_MAX);
+	if (listen_fd != door->listen_fd) // who goes on without an answer does not come this way
+		accept_visitors(door, door->listen_fd);
 	for (;;) {
 		struct visitor *visitor;
 		int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (fd < 0)
 			return;
+		hear_all(door);
 		if (door->visitors_count == VISITORS_MAX)
 			// The place of the first is given to the last: who is sent away is one of
 			// the silent ones, of which 128 at once are no accident.
@@ -658,6 +804,7 @@ static bool begin(struct door *door, struct err *err)
 	int number;
 
 	raise_limits();
+	door->tick->clock->unheard_max = peer_keeps_ends() ? UNHEARD_MAX : 0;
 	door->listen_fd = options->listen_fd;
 	if (options->listen_fd < 0 && !listen_on(door, options->socket_name, err))
 		return false;
@@ -749,7 +896,7 @@ void door_answer(const struct door *door, const struct door_event *event,
 uint32_t door_number(struct door *door)
 {
 	// From 1: 0 is no image.
-	return atomic_fetch_add(&door->images_count, 1) + 1;
+	return atomic_fetch_add(&door->tick->clock->images, 1) + 1;
 }
 
 bool door_watch(struct door *door, int pidfd, uint32_t image)

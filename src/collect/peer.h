@@ -41,6 +41,13 @@ uint32_t peer_find(const struct peer_wanted *wanted);
 // Its arguments: an array in one allocation (mem_free); the first 64 KiB of them.
 char **peer_args(uint32_t pid, uint32_t *count);
 
+// The same of what the kernel, or a guest, has of them: each with a NUL.
+char **peer_args_of(const char *bytes, size_t length, uint32_t *count);
+
+// Linux: a process that its parent has reaped can still be asked how it ended, by the socket that
+// it was connected with (6.16).
+bool peer_keeps_ends(void);
+
 // How it ended, once it has: from its pidfd where the kernel can (6.15), else while it is a zombie.
 bool peer_exit(int pidfd, uint32_t pid, enum trace_exit *exit, uint32_t *value);
 
@@ -94,7 +101,8 @@ struct peer_space {
 	bool group_counts_inner;
 	uint64_t group_around_kills;
 };
-void peer_space(uint32_t pid, int bits, uint32_t parent_image, struct peer_space *space);
+// False: it has ended meanwhile, and its number may be another's.
+bool peer_space(uint32_t pid, int pidfd, int bits, uint32_t parent_image, struct peer_space *space);
 
 // Linux: /proc/PID/stat of a process or a thread, from the field of that number on: 3, its state,
 // or a later one. It is in `bytes`. NULL: there is none.

@@ -23,6 +23,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -219,19 +220,15 @@ uint32_t peer_find(const struct peer_wanted *wanted)
 	return found;
 }
 
-// One allocation: the table of pointers, then the texts. Up to 64 KiB of arguments.
-char **peer_args(uint32_t pid, uint32_t *count)
+// One allocation: the table of pointers, then the texts.
+char **peer_args_of(const char *bytes, size_t length, uint32_t *count)
 {
 	static const size_t slack = 2;
-	char *bytes = mem_resize(NULL, ARGS_BYTES_MAX + slack, 1);
-	char path[64];
-	size_t length, table;
+	size_t table;
 	char **args;
 	char *text;
 
 	*count = 0;
-	snprintf(path, sizeof path, "/proc/%u/cmdline", pid);
-	length = read_proc(path, bytes, ARGS_BYTES_MAX + 1);
 	for (size_t i = 0; i < length; i++)
 		// "ls\0-l\0" has two, and so has "ls\0-l" of a program that wrote over the last
 		// NUL.
@@ -244,8 +241,29 @@ char **peer_args(uint32_t pid, uint32_t *count)
 		args[i] = text;
 		text += strlen(text) + 1;
 	}
+	return args;
+}
+
+// Up to 64 KiB of arguments.
+char **peer_args(uint32_t pid, uint32_t *count)
+{
+	char *bytes = mem_resize(NULL, ARGS_BYTES_MAX + 1, 1);
+	char path[64];
+	char **args;
+
+	snprintf(path, sizeof path, "/proc/%u/cmdline", pid);
+	args = peer_args_of(bytes, read_proc(path, bytes, ARGS_BYTES_MAX + 1), count);
 	mem_free(bytes);
 	return args;
+}
+
+bool peer_keeps_ends(void)
+{
+	struct utsname host;
+	int major, minor;
+
+	return uname(&host) == 0 && sscanf(host.release, "%d.%d", &major, &minor) == 2 &&
+	       (major > 6 || (major == 6 && minor >= 16));
 }
 
 // Kernels from 6.15 on tell the status of a process that is gone already.
@@ -565,7 +583,8 @@ static void find_group(uint32_t pid, struct peer_space *space)
 
 // A forked child is in its parent's group: of children that come one after the other the kernel is
 // asked once a second which that is. How often it has killed there is asked each time.
-static void find_group_of_child(uint32_t pid, uint32_t parent_image, struct peer_space *space)
+static void find_group_of_child(uint32_t pid, int pidfd, uint32_t parent_image,
+				struct peer_space *space)
 {
 	static _Thread_local struct {
 		uint32_t parent_image;
@@ -576,7 +595,7 @@ static void find_group_of_child(uint32_t pid, uint32_t parent_image, struct peer
 
 	if (parent_image != last.parent_image || now >= last.until_ns) {
 		find_group(pid, space);
-		last.parent_image = parent_image;
+		last.parent_image = peer_ended(pidfd) ? 0 : parent_image;
 		last.until_ns = now + 1000000000u;
 		last.space = *space;
 		return;
@@ -625,7 +644,7 @@ uint64_t peer_full_files(uint32_t pid)
 }
 
 // mmap_min_addr is the system's, and read once.
-void peer_space(uint32_t pid, int bits, uint32_t parent_image, struct peer_space *space)
+bool peer_space(uint32_t pid, int pidfd, int bits, uint32_t parent_image, struct peer_space *space)
 {
 	char path[64], text[4096];
 
@@ -641,11 +660,12 @@ void peer_space(uint32_t pid, int bits, uint32_t parent_image, struct peer_space
 	    strtoull(text, NULL, 16) & PERSONALITY_3GB)
 		space->end = END_3GB;
 	if (parent_image != 0)
-		find_group_of_child(pid, parent_image, space);
+		find_group_of_child(pid, pidfd, parent_image, space);
 	else
 		find_group(pid, space);
 	space->mapped_limit = limit_of(pid, RLIMIT_AS, "Max address space");
 	space->data_limit = limit_of(pid, RLIMIT_DATA, "Max data size");
+	return !peer_ended(pidfd);
 }
 
 bool peer_thread_name(uint32_t pid, uint32_t tid, char name[16])

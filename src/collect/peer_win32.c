@@ -273,9 +273,10 @@ void peer_file(uint32_t pid, const char *path, struct str *seen, uint64_t *size,
 	str_fini(&other);
 }
 
-void peer_space(uint32_t, int, uint32_t, struct peer_space *space)
+bool peer_space(uint32_t, int, int, uint32_t, struct peer_space *space)
 {
 	*space = (struct peer_space){ 0 };
+	return true;
 }
 
 uint64_t peer_killed(const struct peer_space *)

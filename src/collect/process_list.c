@@ -100,7 +100,7 @@ static void take_out(struct image **list, struct image *image)
 	image->next = NULL;
 }
 
-// A child that said hello itself did so when it had just been forked.
+// A child that said hello itself did so when it had just been forked; it may be a while ago.
 static void open_code_lists(struct process_list *process_list, struct image *image)
 {
 	const struct door_arrival *arrival = image->arrival;
@@ -110,20 +110,52 @@ static void open_code_lists(struct process_list *process_list, struct image *ima
 		parent = process_list_image(process_list, arrival->hello.parent_image);
 	if (parent != NULL)
 		code_lists_open_child(&image->code_lists, image->pid, &parent->code_lists,
-				      arrival->user);
+				      arrival->user,
+				      tick_now(process_list->tick) - arrival->time_ns);
 	else
 		code_lists_open(&image->code_lists, image->pid);
+}
+
+// Of a child that had ended when it was looked for: limits and control group are its parent's.
+static void take_space(const struct process_list *process_list, struct door_arrival *arrival)
+{
+	const struct image *parent = process_list_image(process_list, arrival->hello.parent_image);
+
+	if (parent != NULL && parent->arrival != NULL)
+		arrival->space = parent->arrival->space;
+}
+
+// A child gives itself a number where it does not wait for an answer. Two of one would be mixed up.
+static bool number_is_free(struct process_list *process_list, const struct door_arrival *arrival)
+{
+	char line[96];
+
+	if (arrival->hello.image == 0 || process_list_image(process_list, arrival->image) == NULL)
+		return true;
+	snprintf(line, sizeof line,
+		 "process %u is not recorded: the number that it gives itself is another's",
+		 arrival->pid);
+	trace_builder_unseen(process_list->trace_builder,
+			     process_list_number(process_list, arrival->parent_pid), line);
+	atomic_store(&arrival->share.segment->heard, SEGMENT_HEARD_NO);
+	return false;
 }
 
 // `arrival` is the image's from here on. A second hello of one pid is an exec of the first, or, if
 // it was a fork, a new process with a pid that was given again.
 void process_list_arrive(struct process_list *process_list, struct door_arrival *arrival)
 {
-	struct image *image = image_new(arrival, process_list->trace_builder);
-	struct image *before = image->pid_unsure ? NULL
-						 : find_pid(process_list->arrivals, image->pid);
+	struct image *image, *before;
 	uint64_t *generation;
 
+	if (!number_is_free(process_list, arrival)) {
+		door_arrival_free(arrival);
+		return;
+	}
+	if (arrival->space_old)
+		take_space(process_list, arrival);
+	image = image_new(arrival, process_list->trace_builder);
+	before = image->pid_unsure ? NULL : find_pid(process_list->arrivals, image->pid);
 	open_code_lists(process_list, image);
 	image->spares = &process_list->spares;
 	if (before == NULL && !image->pid_unsure)

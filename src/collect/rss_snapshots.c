@@ -33,9 +33,8 @@ enum {
 	GROWTH_SHARE = 10,
 	GROWTH_SHARE_SPARING = 4,
 	GROWTH_SHARE_EXACT = 100,
-	GROWTH_UNASKED = 3,         // so many halves of what it was, where it is not asked for
-	CHILD_BYTES_MIN = 16 << 20, // a smaller child process is looked at only at its end
-	WAIT_MAX_NS = 1000000000,   // more is a clock that jumped
+	GROWTH_UNASKED = 3,       // so many halves of what it was, where it is not asked for
+	WAIT_MAX_NS = 1000000000, // more is a clock that jumped
 	// What a snapshot takes: of any process, and for each megabyte that is resident.
 	BY_PAGES_NS = 250000,
 	BY_PAGES_MIB_NS = 4000,
@@ -250,7 +249,7 @@ static void take(struct rss_snapshots *looks, struct image *image, uint32_t reas
 // A child of a recorded process is looked at only from 16 MiB on: there may be thousands.
 void rss_snapshots_welcome(struct image *image, bool child)
 {
-	atomic_store(&image->share.segment->look_floor, child ? CHILD_BYTES_MIN : 0);
+	atomic_store(&image->share.segment->look_floor, child ? SEGMENT_LOOK_CHILD_BYTES : 0);
 	// Where its last moment is wanted anyway, it asks like any other.
 	atomic_store(&image->share.segment->look_child,
 		     child && !(image->share.segment->options & SEGMENT_REACHABILITY));

@@ -26,4 +26,5 @@ void share_begin(struct share *share, void *base, uint32_t image, uint32_t optio
 	share->segment->options = options;
 	share->segment->sample_bytes = sample_bytes;
 	share->segment->collector_pid = collector_pid;
+	atomic_store(&share->segment->heard, SEGMENT_HEARD);
 }

@@ -20,6 +20,14 @@ struct share {
 // Make a segment for image `image`.
 bool share_open(struct share *share, uint32_t image, uint32_t options, uint64_t sample_bytes,
 		struct err *err);
+
+// Linux: the same with the file `fd` that a guest has made. It is taken: closed where that fails.
+bool share_adopt(struct share *share, int fd, uint32_t image, uint32_t options,
+		 uint64_t sample_bytes, struct err *err);
+
+// Linux: tell the guest that made it that nobody will read the file `fd`, which is taken.
+void share_refuse(int fd);
+
 void share_close(struct share *share); // accepts { 0 } and a share that was closed
 
 // For share_open: the head of the segment, which is mapped at `base`.

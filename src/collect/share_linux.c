@@ -29,23 +29,12 @@ static size_t share_mapped_bytes(const struct share *share)
 	return share->whole ? segment_ring_at(SEGMENT_LANES_MAX) : SEGMENT_RINGS_AT;
 }
 
-// A file without a name, as large as all rings would be and sparse: only what is touched takes
-// memory.
-bool share_open(struct share *share, uint32_t image, uint32_t options, uint64_t sample_bytes,
-		struct err *err)
+// The file is the share's, or closed.
+static bool share_map(struct share *share, int fd, uint32_t image, uint32_t options,
+		      uint64_t sample_bytes, struct err *err)
 {
 	char *base;
-	int fd;
 
-	memset(share, 0, sizeof *share);
-	fd = memfd_create("tidemark", MFD_CLOEXEC);
-	if (fd < 0)
-		return err_errno(err, errno, "cannot make a segment");
-	if (ftruncate(fd, (off_t)segment_ring_at(SEGMENT_LANES_MAX)) != 0) {
-		err_errno(err, errno, "cannot size a segment");
-		close(fd);
-		return false;
-	}
 	share->whole = share_may_be_whole();
 	base = mmap(NULL, share_mapped_bytes(share), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (base == MAP_FAILED) {
@@ -56,6 +45,59 @@ bool share_open(struct share *share, uint32_t image, uint32_t options, uint64_t 
 	share->fd = fd;
 	share_begin(share, base, image, options, sample_bytes, (uint32_t)getpid());
 	return true;
+}
+
+// A file without a name, as large as all rings would be and sparse: only what is touched takes
+// memory.
+bool share_open(struct share *share, uint32_t image, uint32_t options, uint64_t sample_bytes,
+		struct err *err)
+{
+	int fd = memfd_create("tidemark", MFD_CLOEXEC);
+
+	memset(share, 0, sizeof *share);
+	if (fd < 0)
+		return err_errno(err, errno, "cannot make a segment");
+	if (ftruncate(fd, (off_t)segment_ring_at(SEGMENT_LANES_MAX)) != 0) {
+		err_errno(err, errno, "cannot size a segment");
+		close(fd);
+		return false;
+	}
+	return share_map(share, fd, image, options, sample_bytes, err);
+}
+
+// Memory of the kernel's (a file of another kind could block who reads it), and large enough.
+static bool share_is_fit(int fd)
+{
+	struct stat status;
+
+	return fcntl(fd, F_GET_SEALS) >= 0 && fstat(fd, &status) == 0 &&
+	       status.st_size == (off_t)segment_ring_at(SEGMENT_LANES_MAX);
+}
+
+bool share_adopt(struct share *share, int fd, uint32_t image, uint32_t options,
+		 uint64_t sample_bytes, struct err *err)
+{
+	memset(share, 0, sizeof *share);
+	if (!share_is_fit(fd)) {
+		err_set(err, ERR_IO, "what it sent is not a segment");
+		close(fd);
+		return false;
+	}
+	return share_map(share, fd, image, options, sample_bytes, err);
+}
+
+void share_refuse(int fd)
+{
+	struct segment *segment = MAP_FAILED;
+
+	if (share_is_fit(fd))
+		segment =
+			mmap(NULL, SEGMENT_HEADER_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (segment != MAP_FAILED) {
+		atomic_store(&segment->heard, SEGMENT_HEARD_NO);
+		munmap(segment, SEGMENT_HEADER_BYTES);
+	}
+	close(fd);
 }
 
 void share_close(struct share *share)

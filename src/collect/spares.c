@@ -140,7 +140,8 @@ static void arrive(struct spares *spares, struct process_list *process_list, str
 	if (found) {
 		arrival->parent_pid = peer_parent(arrival->pid);
 		arrival->args = peer_args(arrival->pid, &arrival->args_count);
-		peer_space(arrival->pid, spare->pool->abi == 32 ? 32 : 64, 0, &arrival->space);
+		peer_space(arrival->pid, arrival->pidfd, spare->pool->abi == 32 ? 32 : 64, 0,
+			   &arrival->space);
 		door_watch(spares->door, arrival->pidfd, arrival->image);
 	}
 	if (arrival->args_count == 0)

@@ -128,6 +128,7 @@ HIDDEN void recording_drop(void);
 struct recording_wait {
 	uint32_t beats;     // the collector's, when last looked at
 	uint64_t silent_ns; // how long they have stood still
+	uint64_t slept_ns;  // in all
 	uint32_t naps;
 };
 

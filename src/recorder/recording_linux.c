@@ -6,6 +6,9 @@
 //       recording_join       hello, welcome, and the parts of the segment mapped
 //       …                    the clock, the walk, the patches
 //
+// A forked child mostly waits for no welcome (recording_join_unheard): it makes its segment itself
+// and sends it with its hello. It may have ended when the collector hears of it.
+//
 // What is static here survives a fork, and the state does not. So a child knows from
 // recording_image that it is one, and from recording_shared what it has to unmap of its parent's
 // segment.
@@ -67,8 +70,11 @@ static uint32_t recording_shared_count;
 static struct recording_region recording_first; // of them: what recording_map_first has mapped
 __thread uint32_t recording_fork_lane;
 __thread uint64_t recording_fork_head;
-static bool recording_apart;   // in another namespace of processes than the collector
-static bool recording_refused; // by the collector, or there is none: do not ask again
+static __thread bool recording_fork_noted; // in the process's notes
+static bool recording_goes_on;             // a forked child begins, whose fork its parent has noted
+static bool recording_filtered; // the image was born under a filter, which lets our calls through
+static bool recording_apart;    // in another namespace of processes than the collector
+static bool recording_refused;  // by the collector, or there is none: do not ask again
 // Of the last process in this line of forks that was recorded: mapped in its children too.
 static struct segment *recording_parent;
 static struct segment_clock *recording_clock; // the session's, mapped once
@@ -482,6 +488,100 @@ static bool recording_join_as(struct recording_state *state, uint32_t start, uin
 	return joined;
 }
 
+// What a child's segment has in its header before the collector has looked at it.
+struct recording_header {
+	uint32_t options, collector_pid;
+	uint64_t sample_bytes;
+	char reach_mark[SEGMENT_MARK_BYTES];
+};
+
+// The collector will write the same. It asks for no snapshots of a small child.
+static void recording_fill_header(struct segment *segment, const struct recording_header *header,
+				  uint32_t image)
+{
+	segment->magic = SEGMENT_MAGIC;
+	segment->version = SEGMENT_VERSION;
+	segment->image = image;
+	segment->options = header->options;
+	segment->collector_pid = header->collector_pid;
+	segment->sample_bytes = header->sample_bytes;
+	memcpy(segment->reach_mark, header->reach_mark, sizeof(header->reach_mark));
+	segment->look_floor = SEGMENT_LOOK_CHILD_BYTES;
+	segment->look_child = !(header->options & SEGMENT_REACHABILITY);
+}
+
+// The segment that a child has made becomes its own, in place of its parent's.
+static bool recording_wear_own(struct recording_state *state, int fd, uint32_t pid, uint32_t image)
+{
+	const struct segment *parent = recording_parent;
+	struct recording_header header = {
+		.options = parent->options,
+		.collector_pid = parent->collector_pid,
+		.sample_bytes = parent->sample_bytes,
+	};
+	const struct segment_welcome welcome = { .options = parent->options };
+
+	memcpy(header.reach_mark, parent->reach_mark, sizeof(header.reach_mark));
+	recording_parent = NULL;
+	recording_drop_spares();
+	recording_fail(SEGMENT_WHY_MEMORY, 0);
+	state->pid = kernel_pid = pid;
+	state->copy = true;
+	recording_image = image;
+	if (!recording_map_all(state, &welcome, (const int[]){ -1, fd }))
+		return false;
+	recording_fill_header(state->segment, &header, image);
+	recording_parent = state->segment;
+	__atomic_store_n(&state->segment->joined, 1, __ATOMIC_RELEASE);
+	return true;
+}
+
+// Whether a forked child can make its segment itself and go on. Its parent's notes hold its place
+// in the order until the collector has heard of it, and no file may be so large under a limit.
+static bool recording_may_go_on(const struct segment_clock *clock)
+{
+	return recording_goes_on && recording_parent && clock && !recording_apart &&
+	       !recording_filtered && clock->unheard_max != 0 && !recording_clock_is_over(clock) &&
+	       !(recording_parent->options & SEGMENT_NO_FOLLOW) &&
+	       (uint32_t)kernel(__NR_getppid) == kernel_pid &&
+	       kernel_limit(KERNEL_LIMIT_FILE) == UINT64_MAX;
+}
+
+// A forked child says hello, with a segment of its own making, and does not wait.
+//
+// There may be too many whom the collector has not heard yet: then it is waited for, so that
+// programs do not get far ahead of it. `told`: the collector will hear of it in any case.
+static bool recording_join_unheard(struct recording_state *state, bool *told)
+{
+	enum { MFD_CLOEXEC = 1 };
+	struct segment_clock *clock = recording_clock;
+	uint32_t pid, image = 0;
+	bool joined = false;
+	long fd;
+
+	if (!recording_may_go_on(clock))
+		return false;
+	if (__atomic_fetch_add(&clock->unheard, 1, __ATOMIC_RELAXED) >= clock->unheard_max) {
+		__atomic_fetch_sub(&clock->unheard, 1, __ATOMIC_RELAXED);
+		return false;
+	}
+	state->clock = clock;
+	pid = kernel_process_id();
+	fd = kernel(__NR_memfd_create, "tidemark", MFD_CLOEXEC);
+	if (!kernel_failed(fd) &&
+	    !kernel_failed(kernel(__NR_ftruncate, fd, (long)segment_ring_at(SEGMENT_LANES_MAX)))) {
+		image = __atomic_add_fetch(&clock->images, 1, __ATOMIC_RELAXED);
+		*told = recording_tell(pid, image, clock_now(), (int)fd);
+	}
+	if (*told)
+		joined = recording_wear_own(state, (int)fd, pid, image);
+	else
+		__atomic_fetch_sub(&clock->unheard, 1, __ATOMIC_RELAXED);
+	if (!kernel_failed(fd))
+		kernel(__NR_close, fd);
+	return joined;
+}
+
 // A forked child that has no descriptor left, and one thread. A process that shares its memory, and
 // has descriptors of its own to close and limits of its own to raise, says hello for it.
 //
@@ -545,11 +645,13 @@ static bool recording_join(struct recording_state *state)
 	uint32_t start = recording_image ? SEGMENT_START_FORK
 			 : late_is()     ? SEGMENT_START_ATTACH
 					 : SEGMENT_START_EXEC;
+	bool told = false;
 
 	recording_know_pid();
 	if (kernel_sealed)
 		recording_fail(SEGMENT_WHY_FILTER, 0);
-	else if (recording_join_as(state, start, kernel_process_id()))
+	else if (recording_join_unheard(state, &told) ||
+		 (!told && recording_join_as(state, start, kernel_process_id())))
 		return true;
 	if (start != SEGMENT_START_FORK || !recording_why || recording_why == SEGMENT_WHY_MEMORY)
 		return false;
@@ -594,6 +696,8 @@ static bool recording_prepare(void)
 	memcpy(recording_session_name, session, text_length(session) + 1);
 	recording_keep_variable(recording_session_variable, sizeof(recording_session_variable),
 				"TIDEMARK_SESSION", session);
+	if (!late_is())
+		recording_find_args();
 	return true;
 }
 
@@ -710,8 +814,10 @@ static bool recording_start(struct recording_state *state)
 		recording_tell_unseen();
 		return false;
 	}
-	if (fresh && recording_has_filters(state))
+	if (fresh && recording_has_filters(state)) {
+		recording_filtered = true;
 		let = recording_try_filters();
+	}
 	if (let == RECORDING_KILLED) {
 		recording_refused = true;
 		return false;
@@ -824,8 +930,10 @@ void recording_before_fork(void)
 
 	recording_fork_lane = 0;
 	recording_fork_head = 0;
+	recording_fork_noted = false;
 	if (recording_phase() != RECORDING_ON)
 		return;
+	recording_fork_noted = true;
 	recording_fork_lane = (uint32_t)lane->id;
 	recording_fork_head = lane->head;
 	signals = kernel_block_signals();
@@ -840,7 +948,9 @@ static void recording_forked(void)
 {
 	if (recording_state)
 		__atomic_fetch_or(&recording_state->phase, RECORDING_NEW, __ATOMIC_RELAXED);
+	recording_goes_on = recording_fork_noted;
 	recording_begin();
+	recording_goes_on = false;
 }
 
 // `result` is fork's: 0 in the child, a negative error, or the child's pid in the parent.

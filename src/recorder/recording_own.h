@@ -34,6 +34,13 @@ struct recording_answer {
 HIDDEN bool recording_talk(uint32_t start, uint32_t pid, uint32_t spares,
 			   struct recording_answer *answer);
 
+// Keep where the program's arguments are, before it runs.
+HIDDEN void recording_find_args(void);
+
+// Hello of a forked child that goes on at once: as `image`, with the segment that it has made.
+// False: it could not be said, and nobody has heard of it.
+HIDDEN bool recording_tell(uint32_t pid, uint32_t image, uint64_t time_ns, int segment_fd);
+
 // False: the hello fails, for this reason.
 HIDDEN bool recording_fail(uint32_t why, long result);
 

@@ -1,5 +1,7 @@
 // What a process says to the collector when it begins, and what it hears: one datagram each way,
 // over a socket that is closed at once.
+//
+// A forked child mostly does not wait to hear anything (recording_tell).
 #include "recorder/recording_own.h"
 
 #include "recorder/client.h"
@@ -18,7 +20,8 @@ enum {
 	MSG_NOSIGNAL = 0x4000,
 	AT_EXECFN = 31,
 	TALK_EMFILE = 24,
-	TALK_ANSWER_S = 20, // how long a collector may take to answer a hello
+	TALK_ANSWER_S = 20,       // how long a collector may take to answer a hello
+	TALK_ARGS_MAX = 64 << 10, // as many as the collector takes of arguments
 };
 
 // As the kernel has them: sockaddr_un, msghdr and cmsghdr. Nothing of libc's headers can be used
@@ -48,18 +51,26 @@ struct recording_control {
 	int descriptors[SEGMENT_SPARES_AT_ONCE];
 };
 
+// 0, or a negative errno.
+static long recording_connect_near(long fd, struct recording_socket_name *name)
+{
+	size_t length = text_length(recording_session_name);
+
+	name->family = AF_UNIX;
+	memcpy(name->path + 1, recording_session_name, length); // abstract: a NUL comes first
+	return kernel(__NR_connect, fd, name, 2 + 1 + length);
+}
+
 // To the abstract name or, in another network namespace, which knows it not, by the path.
 //
 // 0, or a negative errno: that of the abstract name, which says more.
 static long recording_connect_to(long fd)
 {
 	static const char before[] = SEGMENT_PATH;
-	struct recording_socket_name name = { .family = AF_UNIX };
+	struct recording_socket_name name = { 0 };
 	size_t length = text_length(recording_session_name);
-	long connected;
+	long connected = recording_connect_near(fd, &name);
 
-	memcpy(name.path + 1, recording_session_name, length); // abstract: a NUL comes first
-	connected = kernel(__NR_connect, fd, &name, 2 + 1 + length);
 	if (!kernel_failed(connected) || sizeof(before) + length > sizeof(name.path))
 		return connected;
 	memcpy(name.path, before, sizeof(before) - 1);
@@ -104,14 +115,24 @@ static uint32_t recording_find_exe(char *out, size_t size)
 	return (uint32_t)length;
 }
 
-// The path is sent only as long as it is, so a hello has 56 bytes and the path. False: it could not
-// be sent in one piece.
-static bool recording_say_hello(long fd, uint32_t start, uint32_t pid, uint32_t spares)
+// Large: not on a stranger's stack. Kept over fork, for the path.
+static struct segment_hello hello;
+
+// Where the program's arguments are: up to TALK_ARGS_MAX bytes are sent. NULL: not known.
+static const char *recording_args;
+static size_t recording_args_bytes;
+
+void recording_find_args(void)
 {
-	// Large: not on a stranger's stack. Kept over fork, for the path.
-	static struct segment_hello hello;
+	recording_args = scope_arguments(&recording_args_bytes);
+	if (recording_args_bytes > TALK_ARGS_MAX)
+		recording_args_bytes = TALK_ARGS_MAX;
+}
+
+// The path is sent only as long as it is, so a hello has 72 bytes and the path. Returns how many.
+static long recording_make_hello(uint32_t start, uint32_t pid, uint32_t spares)
+{
 	bool forked = start == SEGMENT_START_FORK || start == SEGMENT_START_FORK_HELPED;
-	long length;
 
 	hello.magic = SEGMENT_MAGIC;
 	hello.version = SEGMENT_VERSION;
@@ -125,10 +146,59 @@ static bool recording_say_hello(long fd, uint32_t start, uint32_t pid, uint32_t 
 	hello.abi = 8 * sizeof(void *);
 	hello.fork_lane = forked ? recording_fork_lane : 0;
 	hello.fork_head = forked ? recording_fork_head : 0;
+	hello.time_ns = 0;
+	hello.image = 0;
 	if (!hello.exe_length)
 		hello.exe_length = recording_find_exe(hello.exe, sizeof(hello.exe));
-	length = (long)(offsetof(struct segment_hello, exe) + hello.exe_length);
+	return (long)(offsetof(struct segment_hello, exe) + hello.exe_length);
+}
+
+// False: it could not be sent in one piece.
+static bool recording_say_hello(long fd, uint32_t start, uint32_t pid, uint32_t spares)
+{
+	long length = recording_make_hello(start, pid, spares);
+
 	return kernel(__NR_sendto, fd, &hello, length, MSG_NOSIGNAL, 0, 0) == length;
+}
+
+// The kernel copies the arguments from where they are: a place that is no memory any more is an
+// error here, and no fault.
+bool recording_tell(uint32_t pid, uint32_t image, uint64_t time_ns, int segment_fd)
+{
+	struct {
+		const void *base;
+		size_t size;
+	} parts[2] = { { &hello, 0 }, { recording_args, recording_args_bytes } };
+	struct recording_control control = {
+		.length = sizeof(size_t) + 2 * sizeof(int) + sizeof(int),
+		.level = SOL_SOCKET,
+		.type = SCM_RIGHTS,
+		.descriptors = { segment_fd },
+	};
+	struct recording_message message = {
+		.parts = (void *)parts,
+		.parts_count = 2,
+		.control = &control,
+		.control_length = control.length,
+	};
+	struct recording_socket_name name = { 0 };
+	bool sent = false;
+	long fd;
+
+	if (!recording_args)
+		return false;
+	fd = kernel(__NR_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (kernel_failed(fd))
+		return false;
+	if (!kernel_failed(recording_connect_near(fd, &name))) {
+		parts[0].size = (size_t)recording_make_hello(SEGMENT_START_FORK, pid, 0);
+		hello.time_ns = time_ns;
+		hello.image = image;
+		sent = kernel(__NR_sendmsg, fd, &message, MSG_NOSIGNAL) ==
+		       (long)(parts[0].size + parts[1].size);
+	}
+	kernel(__NR_close, fd);
+	return sent;
 }
 
 // The answer and its descriptors. False: refused, or no answer.

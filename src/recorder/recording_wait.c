@@ -12,12 +12,27 @@ enum {
 	RECORDING_NAP_LANES = 16, // so many more: naps are longer by the shortest one
 };
 
+#define RECORDING_UNHEARD_NS UINT64_C(20000000000) // as long as an answer is waited for
+
 void recording_drop(void)
 {
 	struct recording_state *state = recording_state;
 
 	if (state && state->segment && !recording_is_over())
 		__atomic_fetch_add(&state->segment->events_dropped, 1, __ATOMIC_RELAXED);
+}
+
+// A segment that we have made: the collector does not want it, or it could not have it.
+static bool recording_is_unread(const struct recording_wait *wait)
+{
+	switch (__atomic_load_n(&recording_state->segment->heard, __ATOMIC_ACQUIRE)) {
+	case SEGMENT_HEARD:
+		return false;
+	case SEGMENT_HEARD_NOT:
+		return wait->slept_ns > RECORDING_UNHEARD_NS;
+	default:
+		return true;
+	}
 }
 
 bool recording_wait_is_vain(struct recording_wait *wait)
@@ -29,7 +44,7 @@ bool recording_wait_is_vain(struct recording_wait *wait)
 		RECORDING_NAP_NS * (1 + (long)(state->lanes_count / RECORDING_NAP_LANES));
 	long nap_ns = shortest_ns << (wait->naps / 4 < 5 ? wait->naps / 4 : 5);
 
-	if (recording_is_over())
+	if (recording_is_over() || recording_is_unread(wait))
 		return true;
 	if (beats != wait->beats) {
 		wait->beats = beats;
@@ -41,6 +56,7 @@ bool recording_wait_is_vain(struct recording_wait *wait)
 	}
 	kernel_sleep_ns(nap_ns);
 	wait->silent_ns += (uint64_t)nap_ns;
+	wait->slept_ns += (uint64_t)nap_ns;
 	wait->naps++;
 	return false;
 }

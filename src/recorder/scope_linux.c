@@ -115,6 +115,19 @@ uintptr_t scope_auxiliary(uint32_t type)
 	return 0;
 }
 
+const char *scope_arguments(size_t *bytes)
+{
+	const elf_word *words = &__libc_stack_end ? __libc_stack_end : NULL;
+	const char *const *args = (const char *const *)(words ? words + 1 : NULL);
+	const char *last;
+
+	if (!words || !words[0] || !scope_auxiliary(AT_BASE))
+		return NULL;
+	last = args[words[0] - 1];
+	*bytes = (size_t)(last - args[0]) + text_length(last) + 1;
+	return args[0];
+}
+
 // Where the environment's beginning is not known it is read from the kernel, as it was when the
 // program began. Two bytes are left for the end: of a text that was cut, and of the list.
 const char *scope_environment(const char *name)

@@ -94,5 +94,9 @@ HIDDEN bool scope_is_valgrinds(void);
 // A value of the auxiliary vector (AT_…), or 0.
 HIDDEN uintptr_t scope_auxiliary(uint32_t type);
 
+// Where the program's arguments are, each with its NUL, and how many bytes they have. NULL: that is
+// not known (musl, or the linker was executed itself). Before the program runs: it may write there.
+HIDDEN const char *scope_arguments(size_t *bytes);
+
 // The highest address of the main thread's stack that held arguments, or 0.
 HIDDEN uintptr_t scope_stack_end(void);

@@ -16,7 +16,8 @@
 //     SEGMENT_FRAMES_AT   struct segment_frame[]   SEGMENT_FRAMES_MAX, append-only
 //     SEGMENT_RINGS_AT    the lanes' rings         lane i at segment_ring_at(i)
 //
-// The file is sparse: only what was touched costs memory. Lane 0 carries notes (modules, exec,
+// A forked child mostly makes its segment itself and does not wait (segment_hello). The file is
+// sparse: only what was touched costs memory. Lane 0 carries notes (modules, exec,
 // exit), written under a lock of the process; lanes 1.. carry events of one thread at a time.
 //
 // A guest may be of 32 bits beside a collector of 64. So
@@ -48,7 +49,7 @@
 
 enum {
 	SEGMENT_MAGIC = 0x4d534454, // "TDSM"
-	SEGMENT_VERSION = 11,       // of the layout: the collector refuses others
+	SEGMENT_VERSION = 12,       // of the layout: the collector refuses others
 
 	SEGMENT_LANES_MAX = 4096,     // lane 0 included
 	SEGMENT_FRAMES_MAX = 1 << 20, // ids, of which 0 is none
@@ -160,6 +161,13 @@ struct segment_clock {
 	// By the collector, with SEGMENT_BUDGET: the mean distance of samples, as a power of two;
 	// 0: every call is recorded now.
 	_Atomic uint32_t turn;
+
+	// Numbers of images that were given away: by the collector, and by forked children that do
+	// not wait for an answer. Of these, how many the collector has not heard yet, and how many
+	// there may be: with 0 it may not have what it needs of one that has ended, and all wait.
+	_Atomic uint32_t images;
+	_Atomic uint32_t unheard;
+	uint32_t unheard_max;
 };
 
 #define SEGMENT_CLOCK_STOP UINT64_MAX
@@ -196,6 +204,11 @@ enum segment_start {
 };
 
 // Guest to collector, one datagram.
+//
+// A forked child whose parent has noted the fork may go on at once (segment_clock.unheard). Then it
+// has made its segment itself, and sends the descriptor with its hello; `image` is the number that
+// it has taken, and its arguments, as they are in its memory, follow the path. No welcome comes:
+// the collector sets segment.heard.
 struct segment_hello {
 	uint32_t magic;
 	uint32_t version;
@@ -210,7 +223,10 @@ struct segment_hello {
 	uint32_t fork_lane;     // fork: the forking thread's lane in the parent, 0: it had none
 	uint32_t pools_count;   // fork: pool ids below this one are the parent's
 	uint64_t fork_head;     // fork: that lane's head, as in the parent's NOTE_FORK
-	char exe[4096];         // path of the executable; only exe_length bytes are sent
+	uint64_t time_ns;       // of the session, where no welcome is wanted
+	uint32_t image;         // fork: 0: a welcome is
+	uint32_t zero;
+	char exe[4096]; // path of the executable; only exe_length bytes are sent
 };
 
 // Collector to guest, one datagram, with two descriptors: clock, segment. For SEGMENT_START_SPARES
@@ -262,6 +278,16 @@ enum segment_look {
 	SEGMENT_LOOK_TAKING = 2, // by the collector: the guest's memory is being read
 	SEGMENT_LOOK_DONE = 3,   // and the guest goes on
 };
+
+// Whether the collector reads a segment that a forked child has made.
+enum segment_heard {
+	SEGMENT_HEARD_NOT = 0, // not yet
+	SEGMENT_HEARD = 1,
+	SEGMENT_HEARD_NO = 2, // it will not: the child is to record nothing more
+};
+
+// Resident memory from which on a child of a recorded process asks for snapshots.
+enum { SEGMENT_LOOK_CHILD_BYTES = 16 << 20 };
 
 // Why a forked child could not say hello.
 enum segment_why {
@@ -334,6 +360,7 @@ struct segment {
 	_Atomic uint32_t code_open; // Windows: 1: the program has made hooked code writable, and
 				    // whether the hooks are still there was not looked at since
 	_Atomic uint32_t unasked;   // Windows: children that run without having been invited
+	_Atomic uint32_t heard;     // by the collector: enum segment_heard
 
 	// Snapshots of the guest's memory. A guest sets the reason, then ASKED, rings the bell and
 	// waits on the word; the collector sets TAKING, and DONE when it is done. The next one may
@@ -415,6 +442,7 @@ _Static_assert(offsetof(struct segment, sample_bytes) == 24 &&
 		       offsetof(struct segment, no_lane) == 100 &&
 		       offsetof(struct segment, verified) == 104 &&
 		       offsetof(struct segment, rss_max) == 128 &&
+		       offsetof(struct segment, heard) == 152 &&
 		       offsetof(struct segment, look_floor) == 200 &&
 		       offsetof(struct segment, unseen) == 264 &&
 		       sizeof(struct segment_unseen) == 32 &&
@@ -428,11 +456,12 @@ _Static_assert(offsetof(struct segment_clock, tick_ns) == 16 &&
 		       offsetof(struct segment_clock, beat) == 136 &&
 		       offsetof(struct segment_clock, lengths) == 200 &&
 		       offsetof(struct segment_clock, look_after_ns) == 1928 &&
-		       offsetof(struct segment_clock, turn) == 1936,
+		       offsetof(struct segment_clock, turn) == 1936 &&
+		       offsetof(struct segment_clock, unheard_max) == 1948,
 	       "and so is a clock page");
 _Static_assert(offsetof(struct segment_hello, fork_head) == 48 &&
-		       offsetof(struct segment_hello, exe) == 56 &&
-		       sizeof(struct segment_hello) == 4152,
+		       offsetof(struct segment_hello, exe) == 72 &&
+		       sizeof(struct segment_hello) == 4168,
 	       "and a hello");
 _Static_assert(offsetof(struct segment_welcome, segment_bytes) == 24 &&
 		       sizeof(struct segment_welcome) == 40,

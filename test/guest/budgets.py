@@ -109,7 +109,9 @@ def a_program_that_had_to_wait_lost_nothing_and_the_trace_says_how_long_it_waite
 
 @test
 def a_child_that_is_stopped_while_it_waits_for_the_collector_is_recorded():
-    recorder = started(["python3", "-c", "import os, time\nprint('ready', flush=True)\n"
+    # Under a limit of files it waits: its segment would be one.
+    recorder = started(["python3", "-c", "import os, resource, time\nprint('ready', flush=True)\n"
+                        "resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 30, 1 << 30))\n"
                         "while not os.path.exists('go'): time.sleep(0.01)\n"
                         "child = os.fork()\n"
                         "if child: open('child.part', 'w').write(str(child)); os.rename('child.part', 'child'); os.wait()\n"

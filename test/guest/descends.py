@@ -2,9 +2,12 @@
 """Every process that descends from the program is in the one trace, with exact counts."""
 # timeout: 120
 # parallel: yes
+import os
 import re
+import signal
 
-from libguest import Trace, check, check_whole, equal, main, program, record, report, test
+from libguest import (Skip, Trace, check, check_whole, collector_of, equal, finished,
+                      main, program, record, report, started, test, wait_for)
 
 FIRST, FORKED, IMAGE = 7100, 7101, 7102
 
@@ -175,6 +178,36 @@ def two_thousand_short_children_are_recorded():
     equal(2001, len(trace.processes), "processes")
     forks = [fields for fields in trace.processes.values() if fields.get("start") == "fork"]
     equal(2000, len(forks), "forked children")
+
+
+@test
+def children_that_end_before_the_collector_hears_of_them_are_recorded():
+    """It stands still until they are gone: nobody waits for it, and nothing of them is missing."""
+    release = [int(part) for part in os.uname().release.split("-")[0].split(".")[:2]]
+    if release < [6, 16]:
+        raise Skip("needs Linux 6.16: how a process ended is not kept before")
+    limit = "ulimit -d 4000000 && exec"
+    recorder = started(["sh", "-c", f"{limit} {program('descends')} unheard"])
+    collector = collector_of(recorder.pid)
+    os.kill(collector, signal.SIGSTOP)
+    try:
+        open("go", "w", encoding="ascii").close()
+        wait_for(lambda: os.path.exists("done"), "the children")
+    finally:
+        os.kill(collector, signal.SIGCONT)
+    code, _, err = finished(recorder)
+    equal(0, code, err)
+    trace = Trace()
+    check_whole(trace)
+    equal((20, 9, 30), tuple(len(trace.of_size(size)) for size in (FIRST, FORKED, IMAGE)), "blocks")
+    rows = report()["trace"]["processes"]
+    exits = sorted(row["exit"] for row in rows[2:])
+    equal(["exec", "exit 0", "exit 0", "exit 1", "exit 2", "exit 3", "exit 4", "exit 5", "exit 55",
+           "signal SIGKILL"], exits, "how they ended")
+    named = [fields for fields in trace.processes.values() if fields.get("start") == "fork"]
+    equal([[program("descends"), "unheard"]] * 9, [fields["args"] for fields in named], "arguments")
+    limits = [line for kind, _, line in trace.notes if kind == "data-limit"]
+    equal(len(rows) - 1, sum(str(4000000 * 1024) in line for line in limits), "limits of data")
 
 
 @test

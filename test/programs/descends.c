@@ -240,6 +240,42 @@ static void run_many(void)
 		wait(NULL);
 }
 
+// Children while the collector stands still, from `go` to `done`: one that forks, one that is
+// killed, and at last one that becomes an image, for which it is waited after that.
+static void run_unheard(void)
+{
+	pid_t last = 0;
+
+	puts("ready");
+	fflush(stdout);
+	while (access("go", F_OK) != 0)
+		usleep(1000);
+	for (int i = 0; i < 8; i++) {
+		pid_t pid = fork();
+
+		guest_check(pid >= 0, "fork");
+		if (pid == 0) {
+			keep(1, 1);
+			if (i == 5 && (pid = fork()) == 0) {
+				keep(1, 1);
+				_exit(55);
+			}
+			if (i == 5)
+				waitpid(pid, NULL, 0);
+			if (i == 6)
+				kill(getpid(), SIGKILL);
+			if (i == 7)
+				execl(self, "descends", "image", NULL);
+			_exit(i);
+		}
+		last = pid;
+		if (i < 7)
+			guest_check(waitpid(pid, NULL, 0) == pid, "waitpid");
+	}
+	close(open("done", O_CREAT | O_WRONLY, 0644));
+	wait_for(last);
+}
+
 // A child of a child of a child.
 static void run_chain(void)
 {
@@ -328,6 +364,7 @@ static const struct {
 	{ "no_environment", run_no_environment },
 	{ "orphan", run_orphan },
 	{ "many", run_many },
+	{ "unheard", run_unheard },
 	{ "chain", run_chain },
 	{ "fork_threads", run_fork_threads },
 	{ "exec_threads", run_exec_threads },

@@ -68,7 +68,7 @@ TEST(peer_knows_what_a_process_may_map_each_time_anew)
 		close(tube[1]);
 		CHECK_EQ(0, read(tube[0], &byte, 1)); // its end: the limit is set
 		// By itself, and twice as a child of one image: asked for, and remembered.
-		peer_space((uint32_t)pid, 64, i > 0 ? 7 : 0, &space);
+		peer_space((uint32_t)pid, -1, 64, i > 0 ? 7 : 0, &space);
 		CHECK_EQ(limits[i] == RLIM_INFINITY ? 0 : limits[i], space.data_limit);
 		CHECK_EQ(0, space.mapped_limit);
 		CHECK(space.low > 0 && space.low < space.end);
