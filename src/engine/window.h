@@ -169,6 +169,8 @@ struct window_query {
 	unsigned layers;         // set of enum window_layer; 0: WINDOW_HEAP
 	bool exit_frees;         // the end of a process ends its blocks
 	bool by_size;            // `group` looks at the size. Without, it is asked once per site
+	uint64_t size_min;       // by_size: of smaller ones `group` says WINDOW_SKIP; most are not
+				 // asked about then
 	bool by_thread;          // `group` looks at the thread
 	bool peaks_only;         // window_detail: lifetimes are not wanted; they cost most
 	bool lifetimes_only;     // window_detail: all else may be 0

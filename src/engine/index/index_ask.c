@@ -76,12 +76,16 @@ static struct window_cell index_cell(const struct index *index, uint32_t cell)
 	return told;
 }
 
-// The caller's function, asked each time; index_group remembers what it said.
+// The caller's function, asked each time; index_group remembers what it said. What is too small is
+// left out before its site is looked at, which lies anywhere.
 uint32_t index_group_ask(const struct index *index, const struct window_query *query, uint32_t site,
 			 uint64_t size)
 {
-	struct window_cell cell = site_as_cell(index, site);
+	struct window_cell cell;
 
+	if (query->by_size && size < query->size_min)
+		return WINDOW_SKIP;
+	cell = site_as_cell(index, site);
 	cell.size = query->by_size ? size : 0;
 	return query->group ? query->group(query->context, &cell) : 0;
 }
@@ -93,6 +97,26 @@ uint32_t index_group_slow(struct index_groups *groups, uint32_t cell, uint32_t s
 	groups->of[key] = index_group_ask(groups->index, groups->query, site,
 					  cells_cell(&groups->index->cells, cell).size);
 	return groups->of[key];
+}
+
+// Each site has a cell, so sites are asked for where sizes are not looked at.
+bool index_is_all(struct index *index, const struct window_query *query, uint32_t group)
+{
+	const struct cells *cells = &index->cells;
+	struct index_groups groups;
+	bool whole = true;
+
+	for (uint32_t id = 1; whole && !query->by_size && id < cells->sites_count; id++)
+		whole = cells_site(cells, id)->orphans ||
+			index_group_ask(index, query, id, 0) == group;
+	if (!query->by_size || !whole)
+		return whole;
+	index_groups_init(&groups, index, query);
+	for (uint32_t id = 1; whole && id < cells->cells_count; id++)
+		whole = cells_site(cells, cells_cell(cells, id).site)->orphans ||
+			index_group(&groups, id) == group;
+	index_groups_fini(&groups);
+	return whole;
 }
 
 // ---- what rows are made of ----
@@ -382,7 +406,7 @@ struct site_state {
 	struct index *index;
 	const struct window_query *query;
 	struct index_shifts from, to;
-	struct index_sums *from_sums, *to_sums;
+	struct index_sums *from_sums, *to_sums; // `from_sums` NULL: there was nothing before
 	struct heap_amount *stay;
 	struct cells_cell soon[STAYS_AHEAD]; // to be counted; their sums are being fetched
 	uint64_t stays;                      // so many were put there
@@ -437,6 +461,8 @@ static bool load_sites(void *context, unsigned part, struct err *err)
 	struct site_state *state = context;
 	const struct window_query *query = state->query;
 
+	if (part < 2 && query->from <= WINDOW_START)
+		return true;
 	if (part > 0)
 		return index_shifts_load(part == 1 ? &state->from : &state->to, state->index,
 					 part == 1 ? query->from : query->to, err);
@@ -454,14 +480,17 @@ static bool find_sites(void *context, uint32_t first, uint32_t count, struct ind
 	struct bits_sums from[INDEX_STRIPE], to[INDEX_STRIPE];
 
 	ASSERT(count <= INDEX_STRIPE);
-	if (!index_sums_next(state->from_sums, from, count, err) ||
+	if (!state->from_sums)
+		memset(from, 0, sizeof from);
+	if ((state->from_sums && !index_sums_next(state->from_sums, from, count, err)) ||
 	    !index_sums_next(state->to_sums, to, count, err))
 		return false;
 	for (uint32_t i = 0; i < count; i++) {
 		struct heap_amount begun = { to[i].begun - from[i].begun,
 					     to[i].begun_bytes - from[i].begun_bytes };
 		struct heap_amount alive = { from[i].alive, from[i].alive_bytes };
-		struct heap_amount stay = state->stay[first + i];
+		struct heap_amount stay = state->stay ? state->stay[first + i]
+						      : (struct heap_amount){ 0 };
 
 		figures[i] = (struct index_figures){
 			.begun = begun,
@@ -482,17 +511,20 @@ static bool ask_sites(struct index *index, const struct window_query *query,
 		      struct window_result *result, struct err *err)
 {
 	uint32_t count = index->cells.sites_count;
+	bool before = query->from > WINDOW_START, ok;
 	struct site_state state = { .index = index,
 				    .query = query,
-				    .stay = mem_alloc_table(count, sizeof *state.stay) };
+				    .stay = before ? mem_alloc_table(count, sizeof *state.stay)
+						   : NULL };
 	struct index_rows rows;
 	const struct index_stripes stripes = { find_sites, take_sites, &state, &rows };
-	bool ok = load_all(load_sites, &state, 3, err);
 
+	ok = load_all(load_sites, &state, 3, err);
 	if (ok) {
-		state.from_sums = index_sums_new(index, &state.from, err);
+		if (before)
+			state.from_sums = index_sums_new(index, &state.from, err);
 		state.to_sums = index_sums_new(index, &state.to, err);
-		ok = state.from_sums && state.to_sums;
+		ok = (state.from_sums || !before) && state.to_sums;
 	}
 	if (ok) {
 		index_rows_begin(&rows, index, query, result, count);
@@ -796,7 +828,7 @@ bool index_walk(struct index *index, struct index_clock *clock, const struct win
 }
 
 // With lifetimes by looking at each end; else by sums, of cells if sizes matter and of sites if
-// not. What was freed with its heap is counted besides.
+// not. What was freed with its heap is counted besides. Before the first step there is nothing.
 bool index_ask(struct index *index, const struct window_query *query, struct window_result *result,
 	       struct err *err)
 {
@@ -805,6 +837,8 @@ bool index_ask(struct index *index, const struct window_query *query, struct win
 	bool ok;
 
 	ASSERT(query->from <= query->to);
+	if (query->to <= WINDOW_START)
+		return true;
 	if (by_lifetime(query))
 		ok = ask_lifetimes(index, query, result, err);
 	else

@@ -46,6 +46,9 @@ static inline uint32_t index_group_of_site(struct index_groups *groups, uint32_t
 uint32_t index_group_ask(const struct index *index, const struct window_query *query, uint32_t site,
 			 uint64_t size);
 
+// Whether all that there is, but for frees of what is not known, is in one group.
+bool index_is_all(struct index *index, const struct window_query *query, uint32_t group);
+
 // Adds to the rows that are there.
 bool index_ask(struct index *index, const struct window_query *query, struct window_result *result,
 	       struct err *err);

@@ -270,28 +270,6 @@ static bool by_sums(struct detailing *detailing, const struct window_query *quer
 	return ok;
 }
 
-// Whether the query's one group is all there is. Each site has a cell, so sites are asked for where
-// sizes are not looked at.
-static bool is_whole(struct index *index, const struct window_query *query,
-		     const struct window_detail *detail)
-{
-	const struct cells *cells = &index->cells;
-	struct index_groups groups;
-	bool whole = true;
-
-	for (uint32_t id = 1; whole && !query->by_size && id < cells->sites_count; id++)
-		whole = cells_site(cells, id)->orphans ||
-			index_group_ask(index, query, id, 0) == detail->group;
-	if (!query->by_size || !whole)
-		return whole;
-	index_groups_init(&groups, index, query);
-	for (uint32_t id = 1; whole && id < cells->cells_count; id++)
-		whole = cells_site(cells, cells_cell(cells, id).site)->orphans ||
-			index_group(&groups, id) == detail->group;
-	index_groups_fini(&groups);
-	return whole;
-}
-
 static uint32_t all_as_one(void *context, const struct window_cell *cell)
 {
 	const struct window_query *query = context;
@@ -663,7 +641,7 @@ bool index_detail(struct index *index, struct index_clock *clock, const struct w
 	bool ok;
 
 	ASSERT(query->from <= query->to);
-	if (query->peaks_only && count == 1 && is_whole(index, query, details))
+	if (query->peaks_only && count == 1 && index_is_all(index, query, details->group))
 		return index_peak_of_all(index, clock, query, details, err);
 	if (count == 0)
 		return true;

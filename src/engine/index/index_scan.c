@@ -200,6 +200,32 @@ static bool tell_block(const struct index_scan *scan, const struct index_block *
 	return more;
 }
 
+// A group as the scan has it: WINDOW_SKIP where it is not wanted, and for frees of nothing
+// known.
+static uint32_t wanted_group(const struct index_scan *scan, uint32_t group, uint32_t site)
+{
+	if (group >= scan->groups_count || (scan->wanted && !scan->wanted[group]) ||
+	    cells_site(&scan->index->cells, site)->orphans)
+		return WINDOW_SKIP;
+	return group;
+}
+
+// Sites in the order of memory first, where sizes are not looked at: cells have theirs anywhere.
+static void prepare_by_site(struct index_scan *scan)
+{
+	const struct cells *cells = &scan->index->cells;
+	uint32_t *of_site = mem_resize(NULL, cells->sites_count, sizeof *of_site);
+
+	of_site[0] = WINDOW_SKIP;
+	for (uint32_t site = 1; site < cells->sites_count; site++) {
+		of_site[site] = wanted_group(scan, index_group_of_site(scan->groups, site), site);
+		scan->found |= of_site[site] != WINDOW_SKIP;
+	}
+	for (uint32_t id = 1; id < cells->cells_count; id++)
+		scan->of_cell[id] = of_site[cells_cell(cells, id).site];
+	mem_free(of_site);
+}
+
 // Once for each cell, in place of questions for each step.
 void index_scan_prepare(struct index_scan *scan)
 {
@@ -207,12 +233,17 @@ void index_scan_prepare(struct index_scan *scan)
 
 	scan->of_cell = mem_alloc_table(cells->cells_count, sizeof *scan->of_cell);
 	scan->of_cell[0] = WINDOW_SKIP;
+	scan->found = false;
+	if (!scan->groups->query->by_size) {
+		prepare_by_site(scan);
+		return;
+	}
 	for (uint32_t id = 1; id < cells->cells_count; id++) {
 		uint32_t group = index_group(scan->groups, id);
 
-		if (group >= scan->groups_count || (scan->wanted && !scan->wanted[group]) ||
-		    cells_site(cells, cells_cell(cells, id).site)->orphans)
-			group = WINDOW_SKIP;
+		if (group != WINDOW_SKIP)
+			group = wanted_group(scan, group, cells_cell(cells, id).site);
+		scan->found |= group != WINDOW_SKIP;
 		scan->of_cell[id] = group;
 	}
 }
@@ -482,10 +513,10 @@ static bool go_through(struct index_scan *scan, const struct drops *drops, struc
 }
 
 // Steps and drops come in the order of the trace; the visitor stops it by false, which is no
-// failure.
+// failure. Where no group has anything no step is looked at.
 bool index_scan(struct index_scan *scan, struct err *err)
 {
-	bool prepared = scan->all || scan->of_cell != NULL, ok;
+	bool prepared = scan->all || scan->of_cell != NULL, ok = true;
 	struct drops drops;
 
 	ASSERT(scan->visit);
@@ -493,7 +524,10 @@ bool index_scan(struct index_scan *scan, struct err *err)
 	ASSERT(scan->from <= scan->to);
 	if (!prepared)
 		index_scan_prepare(scan);
-	ok = find_drops(scan, &drops, err) && go_through(scan, &drops, err);
+	if (!scan->all && !scan->found)
+		drops = (struct drops){ 0 };
+	else
+		ok = find_drops(scan, &drops, err) && go_through(scan, &drops, err);
 	if (!prepared)
 		index_scan_fini(scan);
 	mem_free(drops.list);

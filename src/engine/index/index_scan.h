@@ -29,6 +29,7 @@ struct index_scan {
 	bool single_exits;        // what an exit ends is counted one kind of allocation at a time
 	bool all;                 // of all cells, as group 0: `groups` is not asked
 	uint32_t *of_cell;        // private: the group of each cell; see index_scan_prepare
+	bool found;               // private: some cell is in a group
 	struct index_block *kept; // NULL, or where the last block is kept for the next scan
 	uint64_t kept_number;     // + 1; 0: none is kept
 	void *context;

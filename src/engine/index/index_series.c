@@ -527,17 +527,6 @@ static bool has_exit(struct curve *curve, uint64_t from, uint64_t to)
 	return curve->exit < curve->exits_count && curve->exits[curve->exit] < to;
 }
 
-static bool leaves_nothing_out(const struct index_scan *scan)
-{
-	const struct cells *cells = &scan->index->cells;
-
-	for (uint32_t id = 1; id < cells->cells_count; id++)
-		if (scan->of_cell[id] == WINDOW_SKIP &&
-		    !cells_site(cells, cells_cell(cells, id).site)->orphans)
-			return false;
-	return true;
-}
-
 static bool show_changes(struct curve *curve, uint64_t from, uint64_t to, struct err *err)
 {
 	curve->scan.from = from;
@@ -611,15 +600,14 @@ bool index_curve(struct index *index, const struct window_query *query,
 		return index_changes(index, query, each, context, err);
 	find_exits(&curve);
 	index_groups_init(&groups, index, query);
-	index_scan_prepare(&curve.scan);
-	if (curve.exits_count <= EXITS_MAX && leaves_nothing_out(&curve.scan)) {
+	curve.scan.all = index_is_all(index, query, 0);
+	if (curve.exits_count <= EXITS_MAX && curve.scan.all) {
 		ok = show_changes(&curve, query->from, from, err) &&
 		     show_levels(&curve, from, to, err) && show_changes(&curve, to, query->to, err);
 	} else {
 		curve.scan.context = &curve.changing;
 		ok = index_scan(&curve.scan, err);
 	}
-	index_scan_fini(&curve.scan);
 	index_groups_fini(&groups);
 	index_block_fini(&curve.block);
 	mem_free(curve.exits);

@@ -11,7 +11,6 @@
 // series made.
 #include "report/find/growth.h"
 
-#include "base/map.h"
 #include "base/mem.h"
 #include "base/sort.h"
 
@@ -126,7 +125,8 @@ struct judging {
 	const struct span *span;
 	struct candidate *candidates;
 	size_t count;
-	struct map numbers; // place -> candidate
+	uint32_t *numbers; // by place: candidate + 1
+	size_t places_count;
 };
 
 // All places of the process.
@@ -143,13 +143,14 @@ static uint32_t by_place(void *context, const struct window_cell *cell)
 static uint32_t by_candidate(void *context, const struct window_cell *cell)
 {
 	struct judging *judging = context;
-	const uint64_t *number;
+	uint32_t place;
 
 	if (cell->process != judging->span->process || !query_context_selects(judging->asked, cell))
 		return WINDOW_SKIP;
-	number = map_find(&judging->numbers,
-			  query_context_place(judging->asked, cell->process, cell->stack));
-	return number ? (uint32_t)*number : WINDOW_SKIP;
+	place = query_context_place(judging->asked, cell->process, cell->stack);
+	return place < judging->places_count && judging->numbers[place]
+		       ? judging->numbers[place] - 1
+		       : WINDOW_SKIP;
 }
 
 // Over the span of the process that is judged, in edges and in ns: series are cut into buckets by
@@ -208,8 +209,10 @@ static bool find_candidates(struct judging *judging, struct err *err)
 		judging->count = GROWTH_PLACES_MAX;
 	}
 	ASSERT(judging->count <= GROWTH_PLACES_MAX);
-	for (size_t i = 0; i < judging->count; i++)
-		*map_put(&judging->numbers, judging->candidates[i].place, NULL) = i;
+	judging->places_count = judging->asked->places_count;
+	judging->numbers = mem_alloc(judging->places_count + 1, sizeof *judging->numbers);
+	for (uint32_t i = 0; i < judging->count; i++)
+		judging->numbers[judging->candidates[i].place] = i + 1;
 	return true;
 }
 
@@ -286,8 +289,7 @@ static bool judge_process(struct growth *growth, struct query_context *asked,
 		for (size_t i = 0; ok && i < judging.count; i++)
 			judge(&judging, &judging.candidates[i], buckets + i * GROWTH_BUCKETS);
 	}
-	MEM_FREE(buckets, judging.candidates);
-	map_fini(&judging.numbers);
+	MEM_FREE(buckets, judging.candidates, judging.numbers);
 	return ok;
 }
 

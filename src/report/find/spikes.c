@@ -292,6 +292,7 @@ static bool follow_buffers(struct survey *survey, struct err *err)
 	struct window_result result;
 
 	query.by_size = true;
+	query.size_min = survey->rise_min;
 	query.group = group_of;
 	query.context = survey;
 	before = query;
