@@ -969,15 +969,16 @@ def what_an_import_cannot_tell_is_not_looked_for():
         trace.alloc(step * 1000, stack("format", "work"), 100, 0x10000 + step * 128)
     for number, (lacks, missed) in enumerate((
             ("csv", {"temporaries": "none in what", "growth": "none in what", "reuse": "none in what",
-                     "libraries": "files of functions", "outside": "virtual memory"}),
+                     "libraries": "files of functions", "outside": "virtual memory", "killed": "processes ended"}),
             ("lsan snapshots no-addresses leaks no-threads",
              {"temporaries": "made of sums", "failed": "made of sums", "growth": "left at the end"}),
-            ("heaptrack no-addresses no-threads", {"overhead": "addresses", "elsewhere": "none in what"}))):
+            ("heaptrack no-addresses no-threads", {"overhead": "addresses", "elsewhere": "none in what", "failed": "calls that failed"}))):
         trace.lines[0] = f'trace command="./app" tick=1000 options="imported={lacks} free-stacks"'
         told = answer("findings", trace.write(f"imported{number}.tide"))
         why = {one["kind"]: one["why"] for one in told["not_looked_for"]}
         for kind, words in missed.items():
             check(words in why.get(kind, ""), lacks, kind, why)
+        equal(lacks == "csv", "failed" not in why, lacks)
         for verb in ("findings", "report", "window"):
             told_of = answer(verb, f"imported{number}.tide")
             warnings = (told_of if "warnings" in told_of else told_of["trace"])["warnings"]

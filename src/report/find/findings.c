@@ -68,12 +68,13 @@ const struct findings_kind findings_kinds[] = {
 	  "another form (xored, compressed, in a file) looks like none. Sites of fewer than 16 KiB "
 	  "are left to tidemark report.",
 	  findings_unreachable },
-	{ "failed", "allocations fail", FINDINGS_PROBLEM, FINDINGS_EVERY_CALL,
+	{ "failed", "allocations fail", FINDINGS_PROBLEM, FINDINGS_EVERY_CALL | FINDINGS_FAILED,
 	  "Calls of malloc and related functions that returned no memory. The sizes say why: "
 	  "beyond what any machine has it is a size that was computed wrong (a negative number); "
 	  "else the limits of the process are given, where the recording has them.",
 	  findings_failures },
-	{ "killed", "killed while it held memory", FINDINGS_PROBLEM, FINDINGS_EVERY_CALL,
+	{ "killed", "killed while it held memory", FINDINGS_PROBLEM,
+	  FINDINGS_EVERY_CALL | FINDINGS_EXITS,
 	  "A process that SIGKILL ended while it held 64 MiB or more: who held most, and who "
 	  "asked last. Whether it was for lack of memory is the kernel's count in the process's "
 	  "control group (likely: it went up while the process ran; of several processes killed "
@@ -581,6 +582,21 @@ static bool has_snapshots(const struct reader *reader)
 	return false;
 }
 
+// Whether the format that was imported has calls that returned nothing.
+static bool has_failed(const struct trace_info *info)
+{
+	static const char *const formats[] = { "csv",    "jsonl",          "lttng", "perf",
+					       "mtrace", "memory_tracker", "etl" };
+	char word[32];
+
+	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+		snprintf(word, sizeof word, "imported=%s", formats[i]);
+		if (defs_has_word(info->options, word))
+			return true;
+	}
+	return false;
+}
+
 // As cannot_look, of what a trace lacks that was not recorded here or was stripped of addresses.
 // NULL: it lacks nothing that is needed.
 static const char *import_lacks(const struct findings *findings, unsigned needs)
@@ -603,6 +619,10 @@ static const char *import_lacks(const struct findings *findings, unsigned needs)
 		return "needs addresses of blocks, and those of the trace are numbers";
 	if ((needs & FINDINGS_THREADS) && cautions_lacks(info, "no-threads"))
 		return "needs threads, which what was imported does not distinguish";
+	if ((needs & FINDINGS_FAILED) && import && !has_failed(info))
+		return "needs calls that failed, which what was imported does not have";
+	if ((needs & FINDINGS_EXITS) && import)
+		return "needs how processes ended, which what was imported does not say";
 	if ((needs & FINDINGS_FILES) && import && reader_modules_count(asked->reader) <= 1)
 		return "needs the files of functions, which what was imported does not say";
 	if ((needs & FINDINGS_VM) && !(layers & WINDOW_VM) &&

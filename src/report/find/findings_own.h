@@ -42,6 +42,8 @@ enum findings_needs {
 	FINDINGS_THREADS = 1 << 12,
 	FINDINGS_FILES = 1 << 13, // that code is in
 	FINDINGS_VM = 1 << 14,    // calls on virtual memory
+	FINDINGS_FAILED = 1 << 15,
+	FINDINGS_EXITS = 1 << 16, // how processes ended
 };
 
 // Blocks that one stack of a process allocated and another one freed (or that of no call: 0).
