@@ -6,6 +6,7 @@
 // long, and is answered at once.
 #include "view/answer.h"
 
+#include "base/index_set.h"
 #include "base/json.h"
 #include "base/map.h"
 #include "base/mem.h"
@@ -53,25 +54,14 @@ bool answer_trace_info(struct answer *answer, struct err *err)
 
 // ---- marks ----
 
-// How many marks of that name there are, and the how many-th the i-th is.
-static size_t count_alike(const struct window_mark *marks, size_t count, size_t i, size_t *nth)
+enum { MARKS_MAX = 4096 }; // that are written
+
+static bool is_named(const void *context, uint32_t position, const void *key)
 {
-	size_t alike = 0;
+	const struct window_mark *marks = context;
 
-	// For example marks load, idle, load: the third is the second of two.
-	ASSERT(i < count);
-	for (size_t j = 0; j < count; j++) {
-		if (strcmp(marks[j].name, marks[i].name) != 0)
-			continue;
-		alike++;
-		if (j == i)
-			*nth = alike;
-	}
-	return alike;
+	return strcmp(marks[position].name, key) == 0;
 }
-
-// Many marks are of few names; comparing each with each is for a few thousand.
-enum { MARKS_MAX = 4096 };
 
 static void write_mark(const struct opened *opened, const struct window_mark *mark, size_t nth,
 		       size_t of, struct json *json)
@@ -90,27 +80,42 @@ static void write_mark(const struct opened *opened, const struct window_mark *ma
 	json_object_end(json);
 }
 
-// Marks after the first 4096 are left out and counted, and no `of` counts them.
+// Marks after the first 4096 are left out and counted; `of` counts them as well, since
+// `mark:NAME` is none of several, wherever these are.
 bool answer_trace_marks(struct answer *answer, struct err *err)
 {
 	const struct opened *opened = &answer->query_queue->opened;
-	size_t count, nth = 0;
+	size_t count;
 	const struct window_mark *marks = window_marks(opened->window, &count);
+	struct index_set names = { 0 };
+	uint32_t firsts[MARKS_MAX], nths[MARKS_MAX], *counts; // at the first mark of a name
 	struct json json;
 
 	if (!params_check_taken(&answer->params, err))
 		return false;
+	ASSERT(count < INDEX_SET_NONE);
+	counts = mem_alloc(count, sizeof *counts);
+	for (size_t i = 0; i < count; i++) {
+		uint32_t first = index_set_put(&names, index_set_hash_text(marks[i].name), is_named,
+					       marks, marks[i].name, (uint32_t)i);
+
+		counts[first]++;
+		if (i >= MARKS_MAX)
+			continue;
+		firsts[i] = first;
+		nths[i] = counts[first];
+	}
 	json_begin(&json, answer->sink, false, "tidemark-view-marks-1");
 	json_kv_u64(&json, "marks_left_out", count > MARKS_MAX ? count - MARKS_MAX : 0);
 	json_kv_array(&json, "marks");
-	for (size_t i = 0; i < count && i < MARKS_MAX; i++) {
-		// mark:NAME#2 is the second of its name: the page shows how to ask for each.
-		size_t of = count_alike(marks, count < MARKS_MAX ? count : MARKS_MAX, i, &nth);
-
-		write_mark(opened, &marks[i], nth, of, &json);
-	}
+	// mark:NAME#2 is the second of its name: the page shows how to ask for each. For example of
+	// marks load, idle, load the third is the second of two.
+	for (size_t i = 0; i < count && i < MARKS_MAX; i++)
+		write_mark(opened, &marks[i], nths[i], counts[firsts[i]], &json);
 	json_array_end(&json);
 	json_end(&json);
+	index_set_fini(&names);
+	mem_free(counts);
 	return true;
 }
 

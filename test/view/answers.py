@@ -238,6 +238,14 @@ def marks_of_one_name_are_numbered():
             [("a", 1, 3), ("b", 1, 2), ("a", 2, 3), ("c", 1, 1), ("a", 3, 3), ("b", 2, 2)]
         assert {mark["time_ns"] for mark in marks} == {100, 200, 300, 400, 500, 600}
         assert marks[0]["pid"] == 7 and marks[0]["tid"] == 8
+    # Those that are left out count.
+    path = assemble("manymarks", "process p pid=7\nthread t p tid=8\n" +
+                    "".join(f'@{at}00 mark p t "{at if 1 < at < 5000 else 1}"\n'
+                            for at in range(1, 5001)) + "end\n")
+    with Server(path) as server:
+        told = valid(server.ask("/api/marks"), "view-marks")
+        assert told["marks_left_out"] == 5000 - 4096, told["marks_left_out"]
+        assert [mark["of"] for mark in told["marks"]] == [2] + [1] * 4095
 
 
 # ---- what no command writes, counted again ----
