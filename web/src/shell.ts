@@ -4,7 +4,7 @@ import type { Source } from "./ask/source";
 import type { Info, Mark, StackRow, View } from "./ask/types";
 import { fill, h } from "./base/dom";
 import { FORM, type State, Store } from "./base/state";
-import { baseName, bytes, count, duration, plural } from "./base/text";
+import { bytes, count, duration, plural, programOf } from "./base/text";
 import { onTheme } from "./base/theme";
 import { commandLine } from "./base/words";
 import { copyButton, exportsMenu, showTab, tabAt, tabsOf, themeButton, turnTheme } from "./parts/frame";
@@ -168,7 +168,7 @@ export class Shell implements App {
 		const processes = view.processes.length + view.processes_left_out;
 		this.facts.title = info?.trace.command ?? "";
 		this.facts.textContent = [
-			baseName(view.processes[0]?.exe ?? ""), duration(view.duration_ns), info ? plural(info.events.total, "event") : "counting events …",
+			programOf(view.processes), duration(view.duration_ns), info ? plural(info.events.total, "event") : "counting events …",
 			plural(processes, "process", "processes"), info ? info.events.lost > 0 ? `${count(info.events.lost)} lost` : "nothing lost" : "",
 		].filter(Boolean).join(" · ");
 	}

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { DEFAULTS, formatState, opposite, parseState, type Filter, type State } from "../src/base/state";
+import { programOf } from "../src/base/text";
 import { commandLine, escapeRegex, exactly, parseTyped, quote, splitWords } from "../src/base/words";
 
 const state = (change: Partial<State>): State => ({ ...structuredClone(DEFAULTS), ...change });
@@ -100,5 +101,13 @@ describe("the address", () => {
 		expect(parsed.columns).toEqual(["size"]);
 		expect(parsed.layer).toBe("heap");
 		expect(parsed.filters).toEqual([]);
+	});
+});
+
+describe("the program's name", () => {
+	it("is that of what the first process became", () => {
+		expect(programOf([{ pid: 7, exe: "/usr/bin/env" }, { pid: 8, exe: "/bin/sh" }, { pid: 7, exe: "/opt/app" }])).toBe("app");
+		expect(programOf([{ pid: 7, exe: "/opt/app" }])).toBe("app");
+		expect(programOf([])).toBe("");
 	});
 });

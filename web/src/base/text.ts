@@ -75,6 +75,12 @@ export function baseName(path: string | null): string {
 	return path.slice(path.lastIndexOf("/") + 1) || path;
 }
 
+// The file of the program that was recorded: of the first process, as it is in the end. `env app`
+// becomes app.
+export function programOf(processes: { pid: number; exe: string }[]): string {
+	return baseName(processes.filter((one) => one.pid === processes[0]!.pid).at(-1)?.exe ?? "");
+}
+
 // The last two parts: enough to know a source file by.
 export function shortPath(path: string): string {
 	return path.split("/").slice(-2).join("/");
