@@ -315,7 +315,8 @@ static bool share_out(struct making *making, struct err *err)
 	uint32_t cells = making->index->cells.cells_count;
 	struct index_count *counts = mem_alloc_table(cells, sizeof *counts);
 	uint64_t all = 0, before = 0, each;
-	bool ok = index_counts(making->index, making->index->steps_end, counts, 1, err);
+	bool ok =
+		index_counts(making->index, making->index->steps_end, counts, sizeof *counts, err);
 
 	making->ended = mem_alloc(cells, sizeof *making->ended);
 	making->share = mem_alloc(cells, sizeof *making->share);
