@@ -604,7 +604,7 @@ static void take_counts(struct process_list *process_list, struct image *image)
 	static const char *const why[] = {
 		[0] = "the recorder could not keep them",
 		[SEGMENT_NO_LANE_MEMORY] = "no memory could be had to record more threads (a "
-					   "limit: ulimit -v, ulimit -d)",
+					   "limit: ulimit -v, ulimit -d, vm.max_map_count)",
 		[SEGMENT_NO_LANE_MORE] = "more than 4,095 threads ran at once",
 		[SEGMENT_NO_LANE_SEALED] = "its system-call filter forbids to map memory for more "
 					   "threads",

@@ -284,4 +284,17 @@ def a_killed_launcher_leaves_the_program_running_and_the_trace_whole():
     equal(counters(path)[1][0], len(trace.of_size(7901)), "blocks of the program")
 
 
+@test
+def a_thread_for_which_there_is_one_mapping_left_takes_the_pages_of_one_lane():
+    with open("/proc/sys/vm/max_map_count", encoding="ascii") as file:
+        if int(file.read()) > 100000:
+            raise Skip("more mappings are allowed than the program makes (vm.max_map_count)")
+    ended = run([TIDEMARK, "record", "-o", "t.tide", program("few_maps")])
+    equal(0, ended.code, f"exit code ({ended.err})")
+    lane_pages = 740
+    check(int(ended.out) < 2 * lane_pages, f"{ended.out} pages of addresses")
+    said = run([TIDEMARK, "info", "t.tide"]).out
+    check("no memory could be had to record more threads" in said, said)
+
+
 main()
