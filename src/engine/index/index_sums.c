@@ -245,6 +245,7 @@ bool index_counts(struct index *index, uint64_t edge, struct index_count *counts
 	struct index_block block = { 0 };
 	bool ok = true;
 
+	ASSERT(stride >= sizeof *counts);
 	if (snapshot)
 		ok = load_counts(&index->files.cells, snapshot, index->cells.cells_count, counts,
 				 NULL, stride, err);
