@@ -146,6 +146,8 @@ static void *do_blocks(void *context)
 	       (number = atomic_fetch_add(&work->next, every)) << log2 < ages->to) {
 		if (worker->part == 0)
 			tell_progress(ages, number << log2);
+		if (ages->marks && !ages->marks[number - (ages->from >> log2)])
+			continue;
 		worker->failed = !index_block_load(ages->index, number, INDEX_ENDS | INDEX_TIMES,
 						   &worker->block, &worker->err) ||
 				 !take_block(worker);

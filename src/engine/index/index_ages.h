@@ -23,6 +23,7 @@ struct index_ages {
 	uint64_t from, to;
 	uint64_t least_ns;         // shorter lifetimes are not asked for; they may be given
 	unsigned every;            // of so many blocks one is looked at, for a sample; 0 or 1: all
+	const uint8_t *marks;      // blocks to be looked at, from that of `from` on; NULL: all
 	const uint32_t *of;        // by cell: whatever the caller likes; UINT32_MAX: not asked for
 	const uint32_t *of_before; // the same, of what began before the window; NULL: as `of`
 	void *context;

@@ -731,12 +731,10 @@ static bool single_one(void *context, uint32_t cell, uint64_t begin, uint64_t en
 	return !single->stopped;
 }
 
-// Which blocks of the window have steps of what the query asks for; NULL: look at all. It is found
-// by postings, where those are few.
-static bool find_blocks(struct index_groups *groups, const struct window_query *query,
-			uint8_t **marks, struct err *err)
+bool index_groups_blocks(struct index_groups *groups, uint8_t **marks, struct err *err)
 {
 	enum { FEWER = 8 }; // so many times fewer than steps, so that most blocks are passed over
+	const struct window_query *query = groups->query;
 	struct index *index = groups->index;
 	uint64_t steps = query->to - query->from, postings;
 	unsigned log2 = index->shape.block_log2;
@@ -812,7 +810,7 @@ bool index_walk(struct index *index, struct index_clock *clock, const struct win
 	    !is_short(index, query)) {
 		ok = walk_edges(&single, err);
 	} else {
-		ok = find_blocks(&single.groups, query, &marks, err) &&
+		ok = index_groups_blocks(&single.groups, &marks, err) &&
 		     index_ending_in(index, query->from, query->to, marks, &visitor, err) &&
 		     !single.failed;
 		// What lives at `to` began before it, and does not end before it.

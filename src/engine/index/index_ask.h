@@ -49,6 +49,10 @@ uint32_t index_group_ask(const struct index *index, const struct window_query *q
 // Whether all that there is, but for frees of what is not known, is in one group.
 bool index_is_all(struct index *index, const struct window_query *query, uint32_t group);
 
+// Which blocks of the window have steps of what the query asks for, from that of its first step on;
+// *marks NULL: look at all. It is found by postings, where those are few. The caller frees *marks.
+bool index_groups_blocks(struct index_groups *groups, uint8_t **marks, struct err *err);
+
 // Adds to the rows that are there.
 bool index_ask(struct index *index, const struct window_query *query, struct window_result *result,
 	       struct err *err);

@@ -8,8 +8,10 @@
 #include "base/mem.h"
 #include "base/progress.h"
 #include "engine/index/buckets.h"
+#include "engine/index/index_ages.h"
 #include "engine/index/index_scan.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 // ---- a list of the window's lifetimes ----
@@ -617,37 +619,70 @@ bool index_curve(struct index *index, const struct window_query *query,
 // ---- lifetimes ----
 
 struct aging {
+	const struct cells *cells;
 	const struct window_sums *to;
-	const struct window_query *query;
+	uint64_t min_ns, max_ns;
+	pthread_mutex_t lock; // of what `to` has
 };
 
-// Counted by how long it lived, if a call ended it in the window.
-static bool age_one(void *context, const struct window_allocation *allocation)
+// Two threads count. What is far apart in memory is looked at before the lock is held.
+static bool age_some(void *context, unsigned, const struct index_aged *aged)
 {
-	const struct aging *aging = context;
-	struct heap_amount *class;
+	enum { AHEAD = 16 };
+	struct aging *aging = context;
+	size_t classes[INDEX_AGES_AT_ONCE];
+	uint64_t sizes[INDEX_AGES_AT_ONCE];
+	uint32_t count = 0;
 
-	if (allocation->group >= aging->to->groups_count ||
-	    allocation->end_kind == WINDOW_END_EXIT || allocation->end_kind == WINDOW_END_EXEC ||
-	    allocation->end < aging->query->from || allocation->end >= aging->query->to)
-		return true;
-	class = &aging->to->classes[allocation->group * aging->to->count +
-				    window_lifetime_class(allocation->end_ns -
-							  allocation->begin_ns)];
-	class->count++;
-	class->bytes += allocation->cell.size;
+	for (uint32_t i = 0; i < aged->count; i++) {
+		if (i + AHEAD < aged->count)
+			cells_expect(aging->cells, aged->cell[i + AHEAD]);
+		classes[count] =
+			aged->of[i] * aging->to->count + window_lifetime_class(aged->ns[i]);
+		sizes[count] = cells_cell(aging->cells, aged->cell[i]).size;
+		count += aged->ns[i] >= aging->min_ns && aged->ns[i] <= aging->max_ns;
+	}
+	pthread_mutex_lock(&aging->lock);
+	for (uint32_t i = 0; i < count; i++)
+		window_add(&aging->to->classes[classes[i]], (struct heap_amount){ 1, sizes[i] });
+	pthread_mutex_unlock(&aging->lock);
 	return true;
 }
 
 // What the end of a process took was not freed, and has no lifetime here.
-bool index_lifetimes(struct index *index, struct index_clock *clock,
-		     const struct window_query *query, const struct window_sums *to,
-		     struct err *err)
+bool index_lifetimes(struct index *index, struct index_clock *, const struct window_query *query,
+		     const struct window_sums *to, struct err *err)
 {
-	struct aging aging = { to, query };
-	struct window_query all = *query;
+	struct aging aging = { .cells = &index->cells,
+			       .to = to,
+			       .min_ns = query->lifetime_min_ns,
+			       .max_ns = UINT64_MAX };
+	struct index_ages ages = { .index = index,
+				   .from = query->from,
+				   .to = query->to,
+				   .least_ns = query->lifetime_min_ns,
+				   .context = &aging,
+				   .take = age_some };
+	struct index_groups groups;
+	uint32_t *of = mem_alloc_table(index->cells.cells_count, sizeof *of);
+	uint8_t *marks;
+	bool ok;
 
 	ASSERT(to->count == WINDOW_LIFETIME_CLASSES);
-	all.walk_types = 0;
-	return index_walk(index, clock, &all, age_one, &aging, NULL, err);
+	if (query->lifetime_min_ns || query->lifetime_max_ns)
+		aging.max_ns = query->lifetime_max_ns;
+	index_groups_init(&groups, index, query);
+	ok = index_groups_blocks(&groups, &marks, err);
+	for (uint32_t id = 0; id < index->cells.cells_count; id++) {
+		of[id] = index_group(&groups, id);
+		of[id] = of[id] < to->groups_count ? of[id] : UINT32_MAX;
+	}
+	index_groups_fini(&groups);
+	ages.of = of;
+	ages.marks = marks;
+	pthread_mutex_init(&aging.lock, NULL);
+	ok = ok && index_ages(&ages, err);
+	pthread_mutex_destroy(&aging.lock);
+	MEM_FREE(of, marks);
+	return ok;
 }
