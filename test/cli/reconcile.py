@@ -266,6 +266,27 @@ def a_call_that_was_being_made_at_the_snapshot_was_seen():
 
 
 @test
+def what_was_being_given_back_at_the_snapshot_was_seen():
+    """Another thread's munmap is not done, and its event came before; long after, it is."""
+    for name, at, unseen in (("just before", 3, None), ("long before", 300000000, "16.0 KiB")):
+        path = assemble(name.replace(" ", "-"),
+                        "process p pid=9\nthread t p tid=9\nthread u p tid=10\n@1 start p\n"
+                        "@2 t mmap 0x1000000 0x4000 prot=rw flags=private|anonymous\n"
+                        "@2 t mmap 0x2000000 0x4000 prot=rw flags=private|anonymous\n"
+                        f"@3 u munmap 0x2000000 0x4000\nsnapshot p reason=growth at={at + 1}\n"
+                        "mapping 0x1000000-0x1004000 prot=rw rss=4096\n"
+                        "mapping 0x2000000-0x2004000 prot=rw rss=4096\n@900000000 end p exit=0\nend\n")
+        for words in (["report"], ["info"], ["window", "--layer", "vm"]):
+            done = run(words[0], path, *words[1:], check=None)
+            out = " ".join((done.stdout + done.stderr).split())
+            if unseen:
+                assert f"recorded 0 B should be mapped that is not, and {unseen} is mapped" in out, \
+                    (name, words, out)
+            else:
+                assert "should be mapped" not in out, (name, words, out)
+
+
+@test
 def calls_that_nobody_saw_are_said_where_calls_were_seen_at_all():
     """The kernel's list and the calls, of the last snapshot; a process that has done nothing yet
     has not said what is mapped."""

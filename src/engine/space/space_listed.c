@@ -4,15 +4,17 @@
 // is gone through once, beside the other.
 //
 // A thread that was in the midst of mmap then had made the mapping, and its event came after: such
-// an event within 100 ms takes the range off what no call made.
+// an event within 100 ms takes the range off what no call made. One that was in the midst of munmap
+// had not given the range back, and its event came before.
 #include "engine/space/space_listed.h"
 
 #include "base/mem.h"
 #include "engine/space/space_owner.h"
 
 enum {
-	FLIGHT_NS = 100 * 1000 * 1000
-}; // between a call and its event, on a machine with much to do
+	FLIGHT_NS = 100 * 1000 * 1000, // between a call and its event, on a machine with much to do
+	RECENT = 64,                   // calls of munmap that are remembered for so long
+};
 
 // What the kernel listed and no call had made yet.
 struct unknown {
@@ -37,6 +39,8 @@ struct space_listed {
 	uint64_t gone_bytes, unknown_bytes;
 	struct unknown *unknown; // of these, what an event may still tell
 	size_t unknown_count, unknown_capacity;
+	struct unknown recent[RECENT]; // what munmap gave back; the oldest is written over
+	unsigned recent_next;
 };
 
 // A snapshot with smaps that no event came into: the list and the calls are of one moment.
@@ -163,30 +167,53 @@ static void forget_old(struct space_listed *listed, uint64_t now_ns)
 			listed->unknown[i] = listed->unknown[--listed->unknown_count];
 }
 
-// A call that was being made at the snapshot: what it mapped is known now. Of a range that it is a
-// part of, what is on both sides stays.
-static void know(struct space_listed *listed, const struct trace_event *event)
+// Of a range that it is a part of, what is on both sides stays.
+static void know(struct space_listed *listed, process_id process, uint64_t start, uint64_t end)
 {
-	const struct trace_thread *thread = reader_thread(listed->reader, event->thread);
-	uint64_t end = event->address + event->size;
-
-	forget_old(listed, event->time_ns);
-	if (!thread || event->kind != TRACE_MMAP || event->vm->error)
-		return;
 	for (size_t i = listed->unknown_count; i-- > 0;) {
 		struct unknown each = listed->unknown[i], right = each;
 
-		if (each.process != thread->process || each.end <= event->address ||
-		    each.start >= end)
+		if (each.process != process || each.end <= start || each.start >= end)
 			continue;
 		listed->unknown[i] = listed->unknown[--listed->unknown_count];
 		listed->unknown_bytes -= each.end - each.start;
-		each.end = event->address;
+		each.end = start;
 		right.start = end;
 		if (each.start < each.end)
 			add_unknown(listed, &each);
 		if (right.start < right.end)
 			add_unknown(listed, &right);
+	}
+}
+
+// A call that was being made at a snapshot: what it mapped is known now. What one gives back may
+// be in the list of a snapshot to come.
+static void take_call(struct space_listed *listed, const struct trace_event *event)
+{
+	const struct trace_thread *thread = reader_thread(listed->reader, event->thread);
+	uint64_t end = event->address + event->size;
+
+	if (listed->unknown_count > 0)
+		forget_old(listed, event->time_ns);
+	if (!thread || event->vm->error)
+		return;
+	if (event->kind == TRACE_MUNMAP)
+		listed->recent[listed->recent_next++ % RECENT] =
+			(struct unknown){ thread->process, event->address, end,
+					  event->time_ns + FLIGHT_NS };
+	else if (event->kind == TRACE_MMAP && listed->unknown_count > 0)
+		know(listed, thread->process, event->address, end);
+}
+
+// What was being given back when the kernel's list was read.
+static void know_recent(struct space_listed *listed, const struct trace_snapshot *snapshot)
+{
+	for (unsigned i = 0; i < RECENT; i++) {
+		const struct unknown *each = &listed->recent[i];
+
+		if (each->process == snapshot->process && each->start < each->end &&
+		    each->until_ns >= snapshot->time_ns)
+			know(listed, each->process, each->start, each->end);
 	}
 }
 
@@ -206,6 +233,7 @@ static void compare(struct space_listed *listed, struct waiting *waiting)
 	if (ranges && ranges_from(ranges, 0)) {
 		listed->gone_bytes += bytes_gone(listed->space, &snapshot);
 		find_unknown(listed, &snapshot);
+		know_recent(listed, &snapshot);
 	}
 	snapshot_fini(&snapshot);
 }
@@ -225,8 +253,7 @@ static void pass_number(struct space_listed *listed, uint64_t number)
 void space_listed_pass(struct space_listed *listed, const struct trace_event *event)
 {
 	pass_number(listed, event->number);
-	if (listed->unknown_count > 0)
-		know(listed, event);
+	take_call(listed, event);
 }
 
 void space_listed_end(struct space_listed *listed, process_id process)
