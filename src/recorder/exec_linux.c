@@ -153,6 +153,10 @@ static uint32_t exec_look(const struct exec_ask *ask, struct library_image *imag
 	long fd = exec_open(ask);
 
 	*can = !kernel_failed(fd) || exec_can(fd);
+	// Under a filter the file is not looked at. But in another root (nspawn's, flatpak's) a
+	// loader would complain that the recorder is not there.
+	if (kernel_sealed && library_can_ask() && !library_readable(*image))
+		return NOTE_EXEC_NO_LIBRARY;
 	if (kernel_failed(fd))
 		return NOTE_EXEC_OK;
 	size = kernel(__NR_read, fd, head.bytes, sizeof(head.bytes));

@@ -402,16 +402,26 @@ EXPORT int clone(int (*function)(void *), void *stack, int flags, void *argument
 }
 
 // A system-call filter (seccomp) for this thread or all. From before it on no call of ours is made,
-// but that for the process's number where it is let: a vfork child is told by it from its parent.
+// but, where they are let, that for the process's number, by which a vfork child is told from its
+// parent, and that for the recorder's file, before an exec in another root.
 //
 // `lets` is computed from the filter itself before it is set: would it let getpid pass?
 // (filter_linux.h)
 static COLD long hook_vm_filter(bool strict, long number, const long words[5])
 {
-	bool lets = !strict && filter_lets((const void *)words[2], __NR_getpid);
-	bool sealed = recording_seal(strict, lets);
-	long result = kernel_pass(number, words[0], words[1], words[2], words[3], words[4]);
+	const void *filter = (const void *)words[2];
+	uint32_t lets = 0;
+	bool sealed;
+	long result;
 
+	if (!strict && !filter)
+		lets = kernel_let; // only asks whether there are filters, and changes nothing
+	if (!strict && filter_lets(filter, __NR_getpid))
+		lets |= KERNEL_LETS_PID;
+	if (!strict && filter_lets(filter, __NR_access))
+		lets |= KERNEL_LETS_ACCESS;
+	sealed = recording_seal(strict, lets);
+	result = kernel_pass(number, words[0], words[1], words[2], words[3], words[4]);
 	if (sealed)
 		recording_sealed(!kernel_failed(result));
 	return hook_vm_result(result);

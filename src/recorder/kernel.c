@@ -9,7 +9,7 @@ __thread uint8_t kernel_gate, kernel_gate_home;
 
 #ifndef KERNEL_NT
 uint32_t kernel_sealed, kernel_pid;
-bool kernel_pid_let;
+uint32_t kernel_let;
 uintptr_t kernel_tid_at;
 __thread uint32_t kernel_slow;
 #endif

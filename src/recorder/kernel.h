@@ -120,12 +120,16 @@ static inline long kernel_call5(long nr, long a, long b, long c, long d, long e)
 // KERNEL_OPEN. No call of our own is made from then on: `kernel` fails with ENOSYS.
 enum kernel_seal {
 	KERNEL_OPEN = 0,          // calls are made
-	KERNEL_SEALED = 1,        // none of our own is, but for kernel_pid_let
+	KERNEL_SEALED = 1,        // none of our own is, but for kernel_let
 	KERNEL_SEALED_STRICT = 2, // SECCOMP_MODE_STRICT, in which reading the counter is a fault
+};
+enum kernel_lets {
+	KERNEL_LETS_PID = 1 << 0,    // getpid
+	KERNEL_LETS_ACCESS = 1 << 1, // access, whether a file can be read
 };
 HIDDEN extern uint32_t kernel_sealed;        // enum kernel_seal; a forked child inherits it
 HIDDEN extern uint32_t kernel_pid;           // of this process, for when it cannot be asked for
-HIDDEN extern bool kernel_pid_let;           // the filters are known to let it be asked for
+HIDDEN extern uint32_t kernel_let;           // enum kernel_lets: what the filters are known to let
 HIDDEN extern uintptr_t kernel_tid_at;       // in the thread's block of libc: its id; 0: not known
 HIDDEN extern __thread uint32_t kernel_slow; // depth of kernel_block_signals
 
@@ -329,7 +333,7 @@ static inline uint32_t kernel_thread_id(void)
 // asked for wherever that is possible.
 static inline uint32_t kernel_process_id(void)
 {
-	if (unlikely(kernel_sealed) && !kernel_pid_let)
+	if (unlikely(kernel_sealed) && !(kernel_let & KERNEL_LETS_PID))
 		return kernel_pid;
 	return (uint32_t)kernel_pass(__NR_getpid);
 }

@@ -38,9 +38,14 @@ static bool library_join(char out[LIBRARY_PATH_MAX], const char *tail)
 	return true;
 }
 
+bool library_can_ask(void)
+{
+	return !kernel_sealed || kernel_let & KERNEL_LETS_ACCESS;
+}
+
 static bool library_can_read(const char *path)
 {
-	return path[0] && kernel(__NR_access, path, 4 /* R_OK */) == 0;
+	return path[0] && library_can_ask() && kernel_pass(__NR_access, path, 4 /* R_OK */) == 0;
 }
 
 // Whether the file is at `tail` of the folder.

@@ -36,6 +36,9 @@ HIDDEN const char *library_folder(void);
 HIDDEN bool library_exists(struct library_image image);
 HIDDEN bool library_readable(struct library_image image);
 
+// Whether that can be asked: under a system-call filter, only where it is known to let us.
+HIDDEN bool library_can_ask(void);
+
 // The entry of LD_PRELOAD for such an image.
 HIDDEN const char *library_entry(struct library_image image);
 

@@ -95,9 +95,9 @@ HIDDEN void recording_after_fork(long result);
 HIDDEN void recording_expect_children(void);
 
 // The process is about to come under a system-call filter: prepare for making no call any more, and
-// make none; `lets_pid`: but ask for its number. False: it was so already, or this is a vfork
-// child, whose memory is its parent's.
-HIDDEN bool recording_seal(bool strict, bool lets_pid);
+// make none but what the filter lets (`lets`, enum kernel_lets). False: it was so already, or this
+// is a vfork child, whose memory is its parent's.
+HIDDEN bool recording_seal(bool strict, uint32_t lets);
 
 // After that: it has (and the trace says so), or it has not.
 HIDDEN void recording_sealed(bool done);

@@ -171,14 +171,14 @@ void recording_give_back(void *pages, size_t bytes)
 // The program is about to put itself under a filter that may forbid our calls. All that will need
 // one is made now: lanes for threads to come, spare segments for children, the list of mappings.
 // True: the caller has to say afterwards whether the filter was set (recording_sealed).
-bool recording_seal(bool strict, bool lets_pid)
+bool recording_seal(bool strict, uint32_t lets)
 {
 	struct lane *lane;
 	bool few; // a lane takes more than a megabyte of addresses
 
 	if (recording_state && recording_state->pid && kernel_process_id() != recording_state->pid)
 		return false;
-	kernel_pid_let = lets_pid && (!kernel_sealed || kernel_pid_let);
+	kernel_let = kernel_sealed ? kernel_let & lets : lets;
 	if (kernel_sealed)
 		return false;
 	if (recording_phase() == RECORDING_ON || recording_begin()) {
@@ -614,7 +614,7 @@ static __attribute__((noinline)) bool recording_join_helped(struct recording_sta
 // A sealed child that may not ask: fork tells it its number; a bare one's is its parent's still.
 static void recording_know_pid(void)
 {
-	if (kernel_sealed && kernel_pid_let)
+	if (kernel_sealed && kernel_let & KERNEL_LETS_PID)
 		kernel_pid = kernel_process_id();
 	else if (kernel_sealed)
 		kernel_pid = kernel_thread_id_told() != kernel_pid ? kernel_thread_id_told() : 0;
@@ -914,10 +914,10 @@ COLD bool recording_begin(void)
 		recording_stop();
 	kernel_restore_signals(signals);
 	if (recording_born_let != RECORDING_LET) {
-		bool lets_pid = recording_born_let == RECORDING_REFUSED;
+		uint32_t lets = recording_born_let == RECORDING_REFUSED ? KERNEL_LETS_PID : 0;
 
 		recording_born_let = RECORDING_LET;
-		recording_sealed(recording_seal(false, lets_pid));
+		recording_sealed(recording_seal(false, lets));
 	}
 	return recording_phase() == RECORDING_ON;
 }

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import struct
 
 from libguest import (TIDEMARK, Skip, Trace, check, equal, main, need_root, program, record,
                       run, test, wait_for)
@@ -210,6 +211,23 @@ def an_image_that_the_collector_is_out_of_reach_for_is_told_of():
         check_told(ended, "image" if way == "memfd" else "echo")
     check_strict("net", "hidden", "execve", *PROGRAM)
     check_strict("net", "hidden", "vfork", *PROGRAM)
+
+
+@test
+def a_filtered_image_in_another_root_is_told_of_and_its_linker_does_not_complain():
+    """As systemd-nspawn and flatpak start programs: a root of their own, and a filter (seccomp)."""
+    hide = ["--tmpfs", os.path.dirname(os.path.abspath(TIDEMARK))]
+    with open("let.bpf", "wb") as file:
+        file.write(struct.pack("HBBI", 0x06, 0, 0, 0x7fff0000))
+    command = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", *hide]
+    if shutil.which("bwrap") is None or run([*command, "true"]).code != 0:
+        raise Skip(f"cannot run {' '.join(command)}")
+    for script in ("exec bwrap", "exec bwrap --unshare-pid"):
+        ended = run([TIDEMARK, "record", "--force", "-o", "t.tide", "--", "/bin/sh", "-c",
+                     f"exec 9<let.bpf; {script} --seccomp 9 \"$@\"", "sh", *command[1:], *PROGRAM])
+        equal("ready\n", ended.out, ended.err)
+        check("ld.so" not in ended.err, ended.err)
+        check_told(ended, "echo", "out of its reach")
 
 
 LINKER = "/lib64/ld-linux-x86-64.so.2"
