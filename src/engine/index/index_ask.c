@@ -661,6 +661,14 @@ static bool ask_destroyed(struct index *index, const struct window_query *query,
 
 // ---- single allocations ----
 
+// One that was met, and waits while what it needs is fetched.
+struct single_soon {
+	uint64_t begin, end;
+	uint32_t cell;
+};
+
+enum { SINGLES_AHEAD = 16 };
+
 struct single {
 	struct index *index;
 	struct index_clock *clock;
@@ -670,6 +678,8 @@ struct single {
 	void *context;
 	struct err *err;
 	bool stopped, failed;
+	struct single_soon soon[SINGLES_AHEAD];
+	uint64_t met;
 };
 
 // How and when it ended, if nothing but its process ended it.
@@ -757,6 +767,56 @@ bool index_groups_blocks(struct index_groups *groups, uint8_t **marks, struct er
 	return ok;
 }
 
+// Its kind is fetched from memory first, then its site, then it is looked at.
+static void expect_single(const struct single *single)
+{
+	const struct cells *cells = &single->index->cells;
+	bool by_size = single->query->by_size;
+	uint32_t cell = single->soon[single->met % SINGLES_AHEAD].cell, site;
+
+	cells_expect(cells, cell);
+	if (by_size)
+		mem_expect(&single->groups.of[cell]);
+	if (single->met < SINGLES_AHEAD / 2)
+		return;
+	cell = single->soon[(single->met - SINGLES_AHEAD / 2) % SINGLES_AHEAD].cell;
+	site = cells_cell(cells, cell).site;
+	mem_expect(cells_site(cells, site));
+	if (!by_size)
+		mem_expect(&single->groups.of[site]);
+}
+
+static bool look_at(struct single *single, uint64_t number)
+{
+	const struct single_soon *soon = &single->soon[number % SINGLES_AHEAD];
+
+	return single_one(single, soon->cell, soon->begin, soon->end);
+}
+
+// Some others are met before one is looked at; single_rest looks at the last of them.
+static bool single_soon(void *context, uint32_t cell, uint64_t begin, uint64_t end)
+{
+	struct single *single = context;
+
+	if (single->met >= SINGLES_AHEAD && !look_at(single, single->met - SINGLES_AHEAD))
+		return false;
+	single->soon[single->met % SINGLES_AHEAD] = (struct single_soon){ begin, end, cell };
+	expect_single(single);
+	single->met++;
+	return true;
+}
+
+// False: a time could not be read.
+static bool single_rest(struct single *single)
+{
+	uint64_t i = single->met < SINGLES_AHEAD ? 0 : single->met - SINGLES_AHEAD;
+
+	while (i < single->met && look_at(single, i))
+		i++;
+	single->met = 0;
+	return !single->failed;
+}
+
 // One side of what lives at an edge: begun before a step, or not.
 struct side {
 	struct single *single;
@@ -768,7 +828,7 @@ static bool single_of_side(void *context, uint32_t cell, uint64_t begin, uint64_
 {
 	const struct side *side = context;
 
-	return (begin < side->step) != side->before || single_one(side->single, cell, begin, end);
+	return (begin < side->step) != side->before || single_soon(side->single, cell, begin, end);
 }
 
 // All but what both began and ended in the window lives at one of its edges.
@@ -781,10 +841,10 @@ static bool walk_edges(struct single *single, struct err *err)
 	const struct index_visitor at_to = { &inside, single_of_side };
 
 	return index_spanning(single->index, query->from, query->from, &at_from, err) &&
-	       !single->failed &&
+	       single_rest(single) &&
 	       (single->stopped ||
 		index_spanning(single->index, query->to, query->to, &at_to, err)) &&
-	       !single->failed;
+	       single_rest(single);
 }
 
 // What ends in the window, then what lives at its end, so each is met once. Where what began and
@@ -799,7 +859,7 @@ bool index_walk(struct index *index, struct index_clock *clock, const struct win
 				 .each = each,
 				 .context = context,
 				 .err = err };
-	const struct index_visitor visitor = { &single, single_one };
+	const struct index_visitor visitor = { &single, single_soon };
 	uint8_t *marks;
 	bool ok;
 
@@ -812,11 +872,11 @@ bool index_walk(struct index *index, struct index_clock *clock, const struct win
 	} else {
 		ok = index_groups_blocks(&single.groups, &marks, err) &&
 		     index_ending_in(index, query->from, query->to, marks, &visitor, err) &&
-		     !single.failed;
+		     single_rest(&single);
 		// What lives at `to` began before it, and does not end before it.
 		if (ok && !single.stopped)
 			ok = index_spanning(index, query->to, query->to, &visitor, err) &&
-			     !single.failed;
+			     single_rest(&single);
 		mem_free(marks);
 	}
 	index_groups_fini(&single.groups);
