@@ -28,6 +28,7 @@
 #include "engine/index/index_lives.h"
 #include "engine/index/index_moment.h"
 #include "engine/index/index_plateau.h"
+#include "engine/index/index_sorted.h"
 #include "engine/index/plain.h"
 #include "engine/window_series.h"
 #include "engine/window_source.h"
@@ -661,6 +662,21 @@ bool window_walk(struct window *window, const struct window_query *query,
 	if (!stopped && asks(query, WINDOW_VM))
 		plain_walk(window->vm, &whole, each, context);
 	return true;
+}
+
+bool window_lived(struct window *window, const struct window_query *query,
+		  void (*each)(void *context, unsigned part, const struct window_lived *lived),
+		  void *context, bool *known, struct err *err)
+{
+	struct window_query whole = tidy(window, query);
+
+	*known = false;
+	if (!is_sound(window, err))
+		return false;
+	if (window->plain || asks(query, WINDOW_VM) || by_lifetime(query))
+		return true;
+	return index_lived(&window->index, &whole, each, context, known, err) ||
+	       failed(window, err);
 }
 
 // ---- changes, one by one ----

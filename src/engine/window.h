@@ -348,6 +348,27 @@ bool window_walk(struct window *window, const struct window_query *query,
 		 bool (*each)(void *context, const struct window_allocation *allocation),
 		 void *context, struct err *err);
 
+// Allocations of one group and size. Of what calls ended, how long it lived: `none` for 0 ns,
+// `count` others for ns[i], rising. The rest of one group and size may be given apart from it.
+struct window_lived {
+	uint32_t group;
+	uint64_t size;  // bytes, of each
+	uint64_t never; // that no call ended
+	uint64_t none;
+	const uint64_t *ns;
+	size_t count;
+};
+
+// All allocations of the whole trace, without going through its steps (but at the first such
+// question). `each` may be called by two threads at once, each with a `part` of its own, 0 or 1.
+// *known is false where nothing knows them (other windows, other layers than the heap, a filter of
+// lifetimes, no index): then what was given counts for nothing. False: whoever asked wants no
+// answer any more.
+enum { WINDOW_LIVED_PARTS = 2 };
+bool window_lived(struct window *window, const struct window_query *query,
+		  void (*each)(void *context, unsigned part, const struct window_lived *lived),
+		  void *context, bool *known, struct err *err);
+
 // Fill in what the trace itself knows of the given allocations. Reads the trace around each, so
 // ask for those that are shown.
 bool window_fetch(struct window *window, struct window_allocation *allocations, size_t count,

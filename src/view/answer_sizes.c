@@ -9,6 +9,8 @@
 #include "base/mem.h"
 #include "view/octave.h"
 
+#include <string.h>
+
 static void write_amount(struct json *json, const char *key, struct heap_amount amount)
 {
 	json_kv_object(json, key);
@@ -106,11 +108,33 @@ bool answer_sizes_histogram(struct answer *answer, struct err *err)
 
 // ---- sizes and lifetimes ----
 
+// By octave of size: what lived, by octave of lifetime, and what never ended.
+struct life_sums {
+	struct heap_amount cells[OCTAVES][OCTAVES], never[OCTAVES];
+};
+
 struct life {
 	struct query_context asked;
-	struct heap_amount (*cells)[OCTAVES]; // by octave of size, then of lifetime
-	struct heap_amount *never;            // by octave of size
+	struct life_sums *sums; // WINDOW_LIVED_PARTS of them; the first has all in the end
 };
+
+static void add_alike(struct heap_amount *amount, uint64_t count, uint64_t size)
+{
+	amount->count += count;
+	amount->bytes += count * size;
+}
+
+static void take_lived(void *context, unsigned part, const struct window_lived *lived)
+{
+	struct life_sums *sums = &((struct life *)context)->sums[part];
+	struct heap_amount *cells = sums->cells[lived->group];
+
+	ASSERT(lived->group < OCTAVES && part < WINDOW_LIVED_PARTS);
+	add_alike(&sums->never[lived->group], lived->never, lived->size);
+	add_alike(&cells[octave_of(0)], lived->none, lived->size);
+	for (size_t i = 0; i < lived->count; i++)
+		add_alike(&cells[octave_of(lived->ns[i])], 1, lived->size);
+}
 
 // Counts an allocation by its size and how long it lived. One that only the end of its process
 // ended has no lifetime that the program chose: it is as one that never ended. A heap that was
@@ -128,10 +152,10 @@ static bool take_allocation(void *context, const struct window_allocation *alloc
 	if (allocation->begin < life->asked.from || allocation->begin >= life->asked.to)
 		return true;
 	if (called)
-		amount = &life->cells[allocation->group]
-				     [octave_of(allocation->end_ns - allocation->begin_ns)];
+		amount = &life->sums->cells[allocation->group]
+					   [octave_of(allocation->end_ns - allocation->begin_ns)];
 	else
-		amount = &life->never[allocation->group];
+		amount = &life->sums->never[allocation->group];
 	amount->count++;
 	amount->bytes += allocation->cell.size;
 	return true;
@@ -151,7 +175,7 @@ static void write_cells(const struct life *life, struct json *json)
 	json_kv_array(json, "cells");
 	for (uint32_t size = 0; size < OCTAVES; size++) {
 		for (uint32_t time = 0; time < OCTAVES; time++) {
-			const struct heap_amount *amount = &life->cells[size][time];
+			const struct heap_amount *amount = &life->sums->cells[size][time];
 
 			if (amount->count == 0)
 				continue;
@@ -167,19 +191,40 @@ static void write_cells(const struct life *life, struct json *json)
 	json_array_end(json);
 	json_kv_array(json, "never");
 	for (uint32_t size = 0; size < OCTAVES; size++) {
-		if (life->never[size].count == 0)
+		if (life->sums->never[size].count == 0)
 			continue;
 		json_object_begin(json);
 		write_octave(json, size);
-		json_kv_u64(json, "count", life->never[size].count);
-		json_kv_u64(json, "bytes", life->never[size].bytes);
+		json_kv_u64(json, "count", life->sums->never[size].count);
+		json_kv_u64(json, "bytes", life->sums->never[size].bytes);
 		json_object_end(json);
 	}
 	json_array_end(json);
 }
 
-// Classes of a window have no lifetimes, so the single allocations are walked and counted here. The
-// walk gives also those of before the window, which take_allocation passes over.
+// Of the whole trace lifetimes may be kept. Classes of a window have none, so its single
+// allocations are walked and counted here. The walk gives also those of before the window, which
+// take_allocation passes over.
+static bool count_lives(struct life *life, const struct window_query *query, struct err *err)
+{
+	struct window *window = life->asked.window;
+	bool known;
+
+	if (!window_lived(window, query, take_lived, life, &known, err))
+		return false;
+	if (!known) {
+		memset(life->sums, 0, WINDOW_LIVED_PARTS * sizeof *life->sums);
+		return window_walk(window, query, take_allocation, life, err);
+	}
+	for (unsigned size = 0; size < OCTAVES; size++) {
+		for (unsigned time = 0; time < OCTAVES; time++)
+			window_add(&life->sums[0].cells[size][time],
+				   life->sums[1].cells[size][time]);
+		window_add(&life->sums[0].never[size], life->sums[1].never[size]);
+	}
+	return true;
+}
+
 bool answer_sizes_life(struct answer *answer, struct err *err)
 {
 	struct life life = { 0 };
@@ -189,13 +234,12 @@ bool answer_sizes_life(struct answer *answer, struct err *err)
 
 	if (!answer_ask(answer, &query_context_findings_rules, &life.asked, err))
 		return false;
-	life.cells = mem_alloc(OCTAVES, sizeof *life.cells);
-	life.never = mem_alloc(OCTAVES, sizeof *life.never);
+	life.sums = mem_alloc(WINDOW_LIVED_PARTS, sizeof *life.sums);
 	query = query_context_query(&life.asked, QUERY_CONTEXT_ALL, life.asked.from, life.asked.to);
 	query.by_size = true;
 	query.group = by_octave_of_life;
 	query.context = &life;
-	good = window_walk(life.asked.window, &query, take_allocation, &life, err);
+	good = count_lives(&life, &query, err);
 	if (good) {
 		json_begin(&json, answer->sink, false, "tidemark-view-sizelife-1");
 		json_kv_u64(&json, "from_ns", life.asked.from_ns);
@@ -203,7 +247,7 @@ bool answer_sizes_life(struct answer *answer, struct err *err)
 		write_cells(&life, &json);
 		json_end(&json);
 	}
-	MEM_FREE(life.cells, life.never);
+	mem_free(life.sums);
 	query_context_close(&life.asked);
 	return good;
 }

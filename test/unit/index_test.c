@@ -464,6 +464,79 @@ static const char *sorted_head(void)
 	return test_temp_path("random.tide-index/sorted-head");
 }
 
+enum { LIVED_GROUPS = 256 };
+
+// Of a group, by two threads.
+struct lived_sums {
+	uint64_t never, ended, none, bytes, ns;
+};
+
+struct lived {
+	struct pair *pair;
+	struct lived_sums sums[WINDOW_LIVED_PARTS][LIVED_GROUPS];
+};
+
+static void add_lived(void *context, unsigned part, const struct window_lived *lived)
+{
+	struct lived *all = context;
+	struct lived_sums *sums;
+
+	CHECK(part < WINDOW_LIVED_PARTS && lived->group < LIVED_GROUPS);
+	sums = &all->sums[part][lived->group];
+	sums->never += lived->never;
+	sums->none += lived->none;
+	sums->ended += lived->none + lived->count;
+	sums->bytes += (lived->never + lived->none + lived->count) * lived->size;
+	for (size_t i = 0; i < lived->count; i++) {
+		CHECK(lived->ns[i] > 0 && (i == 0 || lived->ns[i] >= lived->ns[i - 1]));
+		sums->ns += lived->ns[i];
+	}
+}
+
+static bool add_walked(void *context, const struct window_allocation *allocation)
+{
+	struct lived_sums *sums = &((struct lived *)context)->sums[0][allocation->group];
+	bool called = allocation->end_kind != WINDOW_END_NEVER &&
+		      allocation->end_kind != WINDOW_END_EXIT &&
+		      allocation->end_kind != WINDOW_END_EXEC;
+	uint64_t ns = allocation->end_ns - allocation->begin_ns;
+
+	CHECK(allocation->group < LIVED_GROUPS);
+	sums->never += !called;
+	sums->ended += called;
+	sums->none += called && ns == 0;
+	sums->ns += called ? ns : 0;
+	sums->bytes += allocation->cell.size;
+	return true;
+}
+
+static void check_lived(struct pair *pair, const struct window_query *asked)
+{
+	struct lived found = { .pair = pair }, right = { .pair = pair };
+	struct window_query query = *asked;
+	struct err err = { 0 };
+	bool known;
+
+	query.layers = WINDOW_HEAP;
+	query.walk_types = 0;
+	CHECK(window_lived(pair->index, &query, add_lived, &found, &known, &err));
+	if (!known) { // it was damaged
+		memset(found.sums, 0, sizeof found.sums);
+		CHECK(window_lived(pair->index, &query, add_lived, &found, &known, &err) && known);
+	}
+	CHECK(window_walk(pair->plain, &query, add_walked, &right, &err));
+	for (int i = 0; i < LIVED_GROUPS; i++) {
+		CHECK_EQ(right.sums[0][i].never, found.sums[0][i].never + found.sums[1][i].never);
+		CHECK_EQ(right.sums[0][i].ended, found.sums[0][i].ended + found.sums[1][i].ended);
+		CHECK_EQ(right.sums[0][i].none, found.sums[0][i].none + found.sums[1][i].none);
+		CHECK_EQ(right.sums[0][i].bytes, found.sums[0][i].bytes + found.sums[1][i].bytes);
+		CHECK_EQ(right.sums[0][i].ns, found.sums[0][i].ns + found.sums[1][i].ns);
+	}
+	// Nobody knows those of another window.
+	query.from++;
+	CHECK(window_lived(pair->index, &query, add_lived, &found, &known, &err) && !known);
+}
+
 static void ask_of_all(struct pair *pair, uint64_t memory_bytes)
 {
 	for (int i = 0; i < 6; i++) {
@@ -476,6 +549,7 @@ static void ask_of_all(struct pair *pair, uint64_t memory_bytes)
 		window_memory(pair->index, memory_bytes);
 		check_details_of(pair, &query, 24);
 		check_lifetimes_of_types(pair, &query);
+		check_lived(pair, &query);
 	}
 	window_memory(pair->index, 0);
 }

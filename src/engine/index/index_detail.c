@@ -439,19 +439,6 @@ static bool go_rounds(struct aging *aging, const struct detailing *detailing,
 	return true;
 }
 
-// What is kept of lifetimes is of the whole trace; of a short one it is not worth it.
-static bool open_sorted(struct aging *aging, struct err *err)
-{
-	enum { BLOCKS_MIN = 32 };
-	const struct index_ages *ages = &aging->ages;
-	struct index *index = ages->index;
-
-	if (ages->from <= WINDOW_START && ages->to >= index->steps_end &&
-	    index->files.blocks_count >= BLOCKS_MIN)
-		aging->sorted = index_sorted_open(index, err);
-	return aging->sorted || err->kind == ERR_NONE;
-}
-
 // Where what is kept turns out to be damaged, the steps have it.
 static bool begin_again(struct aging *aging, struct err *err)
 {
@@ -503,7 +490,8 @@ static bool find_lifetimes(const struct detailing *detailing, const struct windo
 					  .context = &aging,
 					  .take = take_ages };
 	index_groups_init(&aging.groups, index, query);
-	ok = open_sorted(&aging, err);
+	aging.sorted = index_sorted_open(index, query, err);
+	ok = aging.sorted || err->kind == ERR_NONE;
 	while (ok) {
 		ranks_begin(&aging.ranks, batch->lifetimes, batch->count, index->duration_ns,
 			    index_room(index, LIFETIMES_SHARE, sizeof(uint64_t)));

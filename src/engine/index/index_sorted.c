@@ -17,6 +17,7 @@
 #include "base/crc32c.h"
 #include "base/mem.h"
 #include "base/radix.h"
+#include "engine/index/index_ask.h"
 #include "engine/index/spill.h"
 #include "os/thread.h"
 
@@ -611,11 +612,17 @@ static bool make(struct index *index, struct err *err)
 	return ok;
 }
 
-struct index_sorted *index_sorted_open(struct index *index, struct err *err)
+struct index_sorted *index_sorted_open(struct index *index, const struct window_query *query,
+				       struct err *err)
 {
-	struct index_sorted *sorted = open_kept(index);
+	enum { BLOCKS_MIN = 32 };
+	struct index_sorted *sorted;
 	struct err why = { 0 };
 
+	if (query->from > WINDOW_START || query->to < index->steps_end ||
+	    index->files.blocks_count < BLOCKS_MIN)
+		return NULL;
+	sorted = open_kept(index);
 	if (sorted)
 		return sorted;
 	if (make(index, &why))
@@ -623,4 +630,79 @@ struct index_sorted *index_sorted_open(struct index *index, struct err *err)
 	if (why.kind == ERR_STOPPED)
 		*err = why;
 	return NULL;
+}
+
+// ---- all of them ----
+
+struct living {
+	struct index *index;
+	struct index_groups groups; // all were asked for
+	struct index_count *counts;
+	void (*each)(void *context, unsigned part, const struct window_lived *lived);
+	void *context;
+};
+
+static struct window_lived lived_of(struct living *living, uint32_t cell)
+{
+	return (struct window_lived){ .group = index_group(&living->groups, cell),
+				      .size = cells_cell(&living->index->cells, cell).size };
+}
+
+static bool tell_run(void *context, unsigned part, const struct index_sorted_run *run)
+{
+	struct living *living = context;
+	struct window_lived lived = lived_of(living, run->of);
+
+	lived.none = run->none;
+	lived.ns = run->ns;
+	lived.count = run->count;
+	living->each(living->context, part, &lived);
+	return true;
+}
+
+// What nothing ended comes from the counts, the rest from what is kept.
+static bool tell_all(struct living *living, struct index_sorted *sorted, struct err *err)
+{
+	uint32_t cells = living->index->cells.cells_count;
+	uint32_t *of = mem_alloc_table(cells, sizeof *of);
+	bool ok = index_counts(living->index, living->index->steps_end, living->counts,
+			       sizeof *living->counts, err);
+
+	of[0] = UINT32_MAX;
+	for (uint32_t cell = 1; ok && cell < cells; cell++) {
+		struct window_lived lived = lived_of(living, cell);
+		bool wanted = lived.group != WINDOW_SKIP &&
+			      !is_of_orphans(&living->index->cells, cell);
+
+		of[cell] = wanted ? cell : UINT32_MAX;
+		lived.never = living->counts[cell].alive;
+		if (wanted && lived.never > 0)
+			living->each(living->context, 0, &lived);
+	}
+	ok = ok && index_sorted_each(sorted, of, tell_run, living, err);
+	mem_free(of);
+	return ok;
+}
+
+bool index_lived(struct index *index, const struct window_query *query,
+		 void (*each)(void *context, unsigned part, const struct window_lived *lived),
+		 void *context, bool *known, struct err *err)
+{
+	struct index_sorted *sorted = index_sorted_open(index, query, err);
+	struct living living = { .index = index, .each = each, .context = context };
+
+	*known = false;
+	if (!sorted)
+		return err->kind == ERR_NONE;
+	index_groups_init(&living.groups, index, query);
+	living.counts = mem_alloc_table(index->cells.cells_count, sizeof *living.counts);
+	*known = tell_all(&living, sorted, err);
+	index_groups_fini(&living.groups);
+	mem_free(living.counts);
+	index_sorted_close(sorted);
+	if (*known || err->kind == ERR_STOPPED)
+		return *known;
+	index_sorted_forget(index);
+	*err = (struct err){ 0 };
+	return true;
 }

@@ -14,9 +14,11 @@
 
 struct index_sorted;
 
-// NULL: there is none, and none can be kept; with ERR_STOPPED in *err if whoever asked wants no
-// answer any more.
-struct index_sorted *index_sorted_open(struct index *index, struct err *err);
+// For a window. NULL: it is not the whole trace, or so short that its steps are as soon gone
+// through; or nothing is kept, and can be kept. *err is ERR_STOPPED then, if whoever asked wants no
+// answer any more, and else as it was.
+struct index_sorted *index_sorted_open(struct index *index, const struct window_query *query,
+				       struct err *err);
 void index_sorted_close(struct index_sorted *sorted); // NULL is allowed
 
 // Lifetimes of one cell: `none` of 0, and `count` others in `ns`, rising. A cell may come in
@@ -36,3 +38,8 @@ bool index_sorted_each(struct index_sorted *sorted, const uint32_t *of,
 
 // It is not to be used again.
 void index_sorted_forget(struct index *index);
+
+// As window_lived.
+bool index_lived(struct index *index, const struct window_query *query,
+		 void (*each)(void *context, unsigned part, const struct window_lived *lived),
+		 void *context, bool *known, struct err *err);
