@@ -29,6 +29,18 @@ static bool is_recorder(const char *path)
 	return strncmp(str_last_part(path), name, sizeof name - 1) == 0;
 }
 
+// Whose root the image's files are in. A forked child may have ended by now: its parent's was the
+// same.
+static uint32_t who_sees_files(const struct image *image)
+{
+	const struct door_arrival *arrival = image->arrival;
+
+	if (arrival->hello.start == SEGMENT_START_FORK && arrival->parent_pid != 0 &&
+	    peer_ended(arrival->pidfd))
+		return arrival->parent_pid;
+	return image->pid;
+}
+
 // A path of no length is the executable's. Size and time of the file are looked up now, in the
 // process's own view of the files (its root), while it is there.
 static void read_module(struct image *image, struct payload *payload)
@@ -54,7 +66,7 @@ static void read_module(struct image *image, struct payload *payload)
 		module.build_id_length = build_id_length;
 	named = length > 0 ? mem_copy_bytes(payload->at, length)
 			   : mem_copy_text(image->arrival->exe);
-	peer_file(image->pid, named, &path, &module.file_size, &module.file_mtime_ns);
+	peer_file(who_sees_files(image), named, &path, &module.file_size, &module.file_mtime_ns);
 	module.path = (char *)(uintptr_t)str_get(&path);
 	added = writer_add_module(image->trace_builder->writer, &module);
 	frame_map_add_module(&image->frames, id, added);

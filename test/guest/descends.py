@@ -2,12 +2,15 @@
 """Every process that descends from the program is in the one trace, with exact counts."""
 # timeout: 120
 # parallel: yes
+import glob
 import os
 import re
+import shutil
 import signal
+import time
 
 from libguest import (Skip, Trace, check, check_whole, collector_of, equal, finished,
-                      main, program, record, report, started, test, wait_for)
+                      main, need_root, program, python, record, report, started, test, wait_for)
 
 FIRST, FORKED, IMAGE = 7100, 7101, 7102
 
@@ -208,6 +211,46 @@ def children_that_end_before_the_collector_hears_of_them_are_recorded():
     equal([[program("descends"), "unheard"]] * 9, [fields["args"] for fields in named], "arguments")
     limits = [line for kind, _, line in trace.notes if kind == "data-limit"]
     equal(len(rows) - 1, sum(str(4000000 * 1024) in line for line in limits), "limits of data")
+
+
+@test
+def a_library_of_a_child_that_has_ended_is_looked_for_in_its_root():
+    """By then nothing says any more which root that was, but its parent."""
+    need_root()
+    libraries = glob.glob("/lib/*/libbz2.so.1.0")
+    if not libraries:
+        raise Skip("needs libbz2")
+    os.mkdir("root")
+    shutil.copy(libraries[0], "root/libother.so")
+    recorder = started([*python()[0], "-c", """
+import ctypes, os, time
+os.chroot("root")
+os.chdir("/")
+print("ready", flush=True)
+while not os.path.exists("go"): time.sleep(0.01)
+child = os.fork()
+if child == 0:
+    room, length = ctypes.create_string_buffer(1000), ctypes.c_uint(1000)
+    library = ctypes.CDLL("/libother.so")
+    library.BZ2_bzBuffToBuffCompress(room, ctypes.byref(length), bytes(100), 100, 1, 0, 0)
+    os._exit(0)
+os.waitpid(child, 0)
+open("done", "w").close()
+while not os.path.exists("over"): time.sleep(0.01)
+"""])
+    collector = collector_of(recorder.pid)
+    os.kill(collector, signal.SIGSTOP)
+    try:
+        open("root/go", "w", encoding="ascii").close()
+        wait_for(lambda: os.path.exists("root/done"), "the child")
+    finally:
+        os.kill(collector, signal.SIGCONT)
+    time.sleep(1) # for the collector to read of it
+    open("root/over", "w", encoding="ascii").close()
+    code, _, err = finished(recorder)
+    equal(0, code, err)
+    found = {path for path in Trace().modules.values() if path.endswith("/libother.so")}
+    equal({os.path.abspath("root/libother.so")}, found, "the library")
 
 
 @test
