@@ -57,6 +57,7 @@ struct collector {
 	struct requests requests;
 	bool held;                  // the order waits for a fork's child
 	bool looked;                // the last pass looked at the lanes anew
+	bool began;                 // a child began in it, and so it ended; others wait
 	uint64_t told_ns;           // the tick before that: what comes is later
 	bool main_ended;            // the launcher has nothing more to run
 	bool launcher_gone;         // and will not hear what we say
@@ -262,6 +263,7 @@ static uint64_t pass(struct collector *collector)
 {
 	struct process_list *process_list = &collector->process_list;
 	uint64_t before = writer_events_count(collector->writer);
+	size_t began_before = process_list->began_count;
 	uint64_t look_ns = tick_now(&collector->tick);
 	uint64_t last_ns; // what is later is for the next pass
 	struct image *image;
@@ -294,6 +296,8 @@ static uint64_t pass(struct collector *collector)
 			last_ns = collector->told_ns;
 	}
 	collector->held = !merge_run(&collector->merge, last_ns);
+	collector->began = process_list->began_count != began_before &&
+			   process_list->arrivals != NULL;
 	if (!collector->held) {
 		for (image = process_list->images; image != NULL; image = image->next)
 			notes_reader_check_exec(image, look_ns, false);
@@ -338,6 +342,9 @@ static uint64_t next_sleep(struct collector *collector, uint64_t events)
 {
 	if (collector->held || collector->holds || collector->keep_holds)
 		return SLEEP_HELD_NS;
+	// One child begins in each pass: with a nap for each, hundreds would take as many of those.
+	if (collector->began)
+		return 0;
 	// A system-call filter keeps it from the futex by which a bell is rung: so it is asked each
 	// millisecond whether its ring fills.
 	if (collector->sealed) // no process there can wake us

@@ -305,6 +305,8 @@ uint32_t tick_bell(const struct tick *tick)
 void tick_sleep(struct tick *tick, uint32_t seen, uint64_t timeout_ns)
 {
 	beat(tick);
+	if (timeout_ns == 0)
+		return;
 	session_sleep(&tick->session, seen, timeout_ns);
 	beat(tick);
 }

@@ -47,27 +47,22 @@ static uint64_t *lane_owners(void)
 // it over.
 static struct lane *lane_create(uint32_t id)
 {
-	// Kept over fork. A sealed child, which can have no pages, has those of its parent, wiped.
+	// Kept over fork: a child has those of its parent, wiped. And from a try without room for
+	// the rest to the next one, which is for the same number.
 	static struct lane *kept[SEGMENT_LANES_MAX];
-	static struct lane *left; // of a try that found no room for the rest
 	struct recording_state *state = recording_state;
 	size_t bytes = sizeof(struct lane) + 2 * segment_ring_bytes(id) + KERNEL_PAGE;
-	struct lane *lane = NULL;
+	struct lane *lane = kept[id];
 
-	if (kernel_sealed)
-		lane = kept[id];
-	else if (left)
-		lane = left;
-	else if (recording_has_room(bytes))
+	if (!lane && !kernel_sealed && recording_has_room(bytes))
 		lane = recording_pages(sizeof(*lane), true);
 	if (!lane)
 		return NULL;
+	kept[id] = lane;
 	lane->owners = lane_owners();
 	lane->ring = lane->owners ? recording_map_ring(id) : NULL;
-	left = lane->ring ? NULL : lane;
 	if (!lane->ring)
 		return NULL;
-	kept[id] = lane;
 	if (state->options & SEGMENT_VERIFY) {
 		lane->verify = recording_pages(sizeof(*lane->verify), false);
 		capture_recall_always(&lane->capture);

@@ -470,12 +470,13 @@ void *scope_next(const char *name, struct scope_object **object)
 
 struct scope_object *scope_libc(void)
 {
-	struct scope_object *object = NULL;
+	static struct scope_object *libc; // it stays where it is, in forked children, too
 
-	if (static_is())
-		return scope_objects();
-	scope_next("execve", &object);
-	return object;
+	if (!libc && static_is())
+		libc = scope_objects();
+	if (!libc)
+		scope_next("execve", &libc);
+	return libc;
 }
 
 // Where it begins. One that is linked to an address of its own does so before the first of its

@@ -52,11 +52,12 @@ static struct vm_write_range vm_write_range_of(const struct scope_object *object
 // them in libc is of no other kind.
 void vm_write_start(void)
 {
-	const struct scope_object *libc = scope_libc();
+	const struct scope_object *libc;
 	struct scope_object *linker = NULL;
 
 	if (vm_write_ours.end)
 		return;
+	libc = scope_libc();
 	scope_next("__tls_get_addr", &linker);
 	if (!static_is()) // of which the program is a part
 		vm_write_libc = vm_write_range_of(libc);
