@@ -389,7 +389,7 @@ static bool fpo_make_new(const struct fpo_pdb *pdb, const uint8_t *record, struc
 			 uint32_t *prologue, bool *start)
 {
 	uint32_t text = text_load32(record + 20), end;
-	const char *texts = (const char *)pdb->names.at + FPO_NAMES_BYTES;
+	const char *texts;
 	size_t left;
 
 	row->from = text_load32(record);
@@ -398,6 +398,7 @@ static bool fpo_make_new(const struct fpo_pdb *pdb, const uint8_t *record, struc
 	*start = text_load32(record + 28) & FPO_IS_START;
 	if (!pdb->names.at || text >= pdb->names.count - FPO_NAMES_BYTES)
 		return false;
+	texts = (const char *)pdb->names.at + FPO_NAMES_BYTES;
 	left = pdb->names.count - FPO_NAMES_BYTES - text;
 	for (end = 0; end < left && texts[text + end]; end++)
 		;
