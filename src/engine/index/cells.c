@@ -324,18 +324,26 @@ void cells_load_site(struct cells *cells, uint32_t id, const struct cells_site *
 		note_process(cells, site);
 }
 
+// A site was added when its first cell was, so where numbers of sites rise, that cell is the first.
 void cells_load_cell(struct cells *cells, uint32_t id, const struct cells_cell *cell)
 {
 	ASSERT(id < CELLS_MAX);
 	put_cell(cells, id, cell);
 	cells->cells_count = id + 1;
+	if (cell->site <= cells->highest)
+		return;
+	cells->highest = cell->site;
+	cells->firsts++;
+	cells_site(cells, cell->site)->last = id;
 }
 
+// Sites that were met in another order are looked for.
 void cells_loaded(struct cells *cells)
 {
 	enum { AHEAD = 32 };
 
-	for (uint32_t id = 0; id < cells->cells_count; id++) {
+	for (uint32_t id = 0; cells->firsts + 1 < cells->sites_count && id < cells->cells_count;
+	     id++) {
 		struct cells_site *site = cells_site(cells, cells_cell(cells, id).site);
 
 		if (id + AHEAD < cells->cells_count)

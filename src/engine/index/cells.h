@@ -52,6 +52,7 @@ struct cells {
 	uint32_t sites_count, cells_count; // with the unused 0
 	bool large_pages;                  // for them: may take some MiB more
 	atomic_bool mixed;                 // sites are of several processes
+	uint32_t highest, firsts;          // while loading: site of a cell; sites met in order
 	struct cells_kept *kept;           // of loaded ones; see cells_order
 
 	// Dictionaries, while adding.

@@ -406,7 +406,8 @@ struct site_state {
 	struct index *index;
 	const struct window_query *query;
 	struct index_shifts from, to;
-	struct index_sums *from_sums, *to_sums; // `from_sums` NULL: there was nothing before
+	struct index_sums *from_sums, *to_sums;
+	// NULL, and no `from_sums`: there was nothing before, or both edges are one.
 	struct heap_amount *stay;
 	struct cells_cell soon[STAYS_AHEAD]; // to be counted; their sums are being fetched
 	uint64_t stays;                      // so many were put there
@@ -461,7 +462,7 @@ static bool load_sites(void *context, unsigned part, struct err *err)
 	struct site_state *state = context;
 	const struct window_query *query = state->query;
 
-	if (part < 2 && query->from <= WINDOW_START)
+	if (part < 2 && !state->stay)
 		return true;
 	if (part > 0)
 		return index_shifts_load(part == 1 ? &state->from : &state->to, state->index,
@@ -480,11 +481,15 @@ static bool find_sites(void *context, uint32_t first, uint32_t count, struct ind
 	struct bits_sums from[INDEX_STRIPE], to[INDEX_STRIPE];
 
 	ASSERT(count <= INDEX_STRIPE);
-	if (!state->from_sums)
-		memset(from, 0, sizeof from);
 	if ((state->from_sums && !index_sums_next(state->from_sums, from, count, err)) ||
 	    !index_sums_next(state->to_sums, to, count, err))
 		return false;
+	if (!state->from_sums) {
+		if (state->query->from == state->query->to)
+			memcpy(from, to, sizeof from);
+		else
+			memset(from, 0, sizeof from);
+	}
 	for (uint32_t i = 0; i < count; i++) {
 		struct heap_amount begun = { to[i].begun - from[i].begun,
 					     to[i].begun_bytes - from[i].begun_bytes };
@@ -511,7 +516,7 @@ static bool ask_sites(struct index *index, const struct window_query *query,
 		      struct window_result *result, struct err *err)
 {
 	uint32_t count = index->cells.sites_count;
-	bool before = query->from > WINDOW_START, ok;
+	bool before = query->from > WINDOW_START && query->from < query->to, ok;
 	struct site_state state = { .index = index,
 				    .query = query,
 				    .stay = before ? mem_alloc_table(count, sizeof *state.stay)

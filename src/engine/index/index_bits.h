@@ -41,6 +41,15 @@ static inline size_t bits_put_varint(uint8_t *out, uint64_t value)
 	return size;
 }
 
+// Seven bits of each byte of a word, the lowest byte first, without the highest bit of each: 0xac
+// 0x02 is 300.
+static inline uint64_t bits_fold_varint(uint64_t word)
+{
+	word = (word & UINT64_C(0x007f007f007f007f)) | (word & UINT64_C(0x7f007f007f007f00)) >> 1;
+	word = (word & UINT64_C(0x00003fff00003fff)) | (word & UINT64_C(0x3fff00003fff0000)) >> 2;
+	return (word & UINT64_C(0x0fffffff)) | (word & UINT64_C(0x0fffffff00000000)) >> 4;
+}
+
 // Moves *at. At the end, or after ten bytes, it gives 0 and sets *at to `end` + 1, which is never
 // read: compare *at with `end` when all is read.
 static inline uint64_t bits_take_varint(const uint8_t **at, const uint8_t *end)
@@ -55,6 +64,15 @@ static inline uint64_t bits_take_varint(const uint8_t **at, const uint8_t *end)
 	value = *(*at)++;
 	if (value < 0x80)
 		return value;
+	// Two to eight bytes at once, where so many follow: how many they are nothing predicts.
+	if (end - *at >= 7) {
+		uint64_t word = bits_load(*at - 1), last = ~word & UINT64_C(0x8080808080808080);
+
+		if (last) {
+			*at += (unsigned)__builtin_ctzll(last) / 8;
+			return bits_fold_varint(word & (last ^ (last - 1)));
+		}
+	}
 	value &= 0x7f;
 	while (*at < end && shift < 64) {
 		uint64_t byte = *(*at)++;

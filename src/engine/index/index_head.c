@@ -451,7 +451,7 @@ static bool read_head(struct index *index, struct index_in *in,
 	if (!take_vaults(in, &index->files, index->directory, err))
 		return false;
 	index_head_take_tables(in, &index->files);
-	cells_init(&index->cells, false);
+	cells_init(&index->cells, true);
 	cells_drop(&index->cells);
 	index_head_take_cells(in, reader, &index->cells, load_site, load_cell);
 	if (!in->bad)

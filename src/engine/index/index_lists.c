@@ -34,14 +34,22 @@ static bool is_within(const struct index *index, const struct index_posts *entry
 
 // One entry of a chunk's list of sites: how far its site is from the one before, how many postings
 // and in which form, how many bytes. `site` and `list_at` are moved on by it.
-bool index_lists_entry(uint64_t *site, uint64_t *list_at, const uint8_t **at, const uint8_t *end,
-		       struct index_posts *entry)
+static inline bool take_entry(uint64_t *site, uint64_t *list_at, const uint8_t **at,
+			      const uint8_t *end, struct index_posts *entry)
 {
 	uint64_t count, size;
 
-	*site += bits_take_varint(at, end);
-	count = bits_take_varint(at, end);
-	size = bits_take_varint(at, end);
+	// Where sites are many, each has few postings in a chunk: three bytes.
+	if (end - *at >= 3 && !(((*at)[0] | (*at)[1] | (*at)[2]) & 0x80)) {
+		*site += (*at)[0];
+		count = (*at)[1];
+		size = (*at)[2];
+		*at += 3;
+	} else {
+		*site += bits_take_varint(at, end);
+		count = bits_take_varint(at, end);
+		size = bits_take_varint(at, end);
+	}
 	*entry = (struct index_posts){ .count = (uint32_t)(count >> INDEX_POSTS_LOG2),
 				       .form = count & ((1 << INDEX_POSTS_LOG2) - 1),
 				       .at = *list_at,
@@ -51,6 +59,12 @@ bool index_lists_entry(uint64_t *site, uint64_t *list_at, const uint8_t **at, co
 	       entry->form <= INDEX_POSTS_BUSY;
 }
 
+bool index_lists_entry(uint64_t *site, uint64_t *list_at, const uint8_t **at, const uint8_t *end,
+		       struct index_posts *entry)
+{
+	return take_entry(site, list_at, at, end, entry);
+}
+
 // The entries of chosen sites in a chunk's directory, which was read. `numbers` has for each site
 // of the index what it is called by the caller; 0: it is not asked for. The directory is gone
 // through as a whole; at each mark the sums begin again.
@@ -58,7 +72,8 @@ static bool visit_entries(struct index *index, const struct index_chunk *chunk,
 			  const uint32_t *numbers, const uint8_t *at, const uint8_t *end,
 			  visit_entry *visit, void *context, struct err *err)
 {
-	uint64_t site = 0, list_at = chunk->lists_at;
+	uint64_t site = 0, list_at = chunk->lists_at,
+		 steps = UINT64_C(1) << index->shape.chunk_log2;
 
 	for (uint32_t i = 0; i < chunk->sites_count; i++) {
 		struct index_posts entry;
@@ -70,9 +85,9 @@ static bool visit_entries(struct index *index, const struct index_chunk *chunk,
 			site = mark->site;
 			list_at = mark->at;
 		}
-		if (!index_lists_entry(&site, &list_at, &at, end, &entry) ||
+		if (!take_entry(&site, &list_at, &at, end, &entry) ||
 		    site >= index->cells.sites_count || !is_within(index, &entry) ||
-		    entry.count > UINT64_C(1) << index->shape.chunk_log2)
+		    entry.count > steps)
 			return index_lists_damaged(err);
 		if (numbers[site] && entry.count > 0 && !visit(context, numbers[site], &entry, err))
 			return false;

@@ -399,27 +399,60 @@ static bool too_many(const struct comparing *comparing, struct err *err)
 		       STR_BYTES(comparing->bytes_max * MEMORY_SHARE));
 }
 
-// One figure of all places: what lives at an edge, or what was allocated in a window.
-static bool add_figure(struct comparing *comparing, enum diff_figure figure, uint64_t from,
-		       uint64_t to, bool exit_frees, struct err *err)
+// What was allocated in a window, or what lives at its end, of all places.
+static void add_rows(struct comparing *comparing, enum diff_figure figure,
+		     const struct window_result *result)
 {
-	struct query_context *asked = comparing->asked;
-	struct window_query query = query_context_query(asked, QUERY_CONTEXT_BY_PLACE, from, to);
-	struct window_result result;
-
-	query.exit_frees = exit_frees;
-	if (!window_ask(asked->window, &query, &result, err))
-		return false;
-	for (uint32_t g = 0; g < result.rows_count && !comparing->over; g++) {
-		struct heap_amount amount = figure == DIFF_ALLOCATED
-						    ? window_allocated(&result.rows[g])
-						    : window_present(&result.rows[g]);
+	for (uint32_t g = 0; g < result->rows_count && !comparing->over; g++) {
+		const struct window_row *row = &result->rows[g];
+		struct heap_amount amount =
+			figure == DIFF_ALLOCATED
+				? window_allocated(row)
+				: window_sum(row->type[WINDOW_AIFO], row->type[WINDOW_AOFO]);
 
 		if (amount.count)
 			add_amount(comparing, figure, g, amount);
 	}
+}
+
+// From an edge to itself is what lives there: of DIFF_LIVE and DIFF_PEAK.
+static bool add_level(struct comparing *comparing, enum diff_figure figure, uint64_t edge,
+		      bool exit_frees, struct err *err)
+{
+	struct query_context *asked = comparing->asked;
+	struct window_query query = query_context_query(asked, QUERY_CONTEXT_BY_PLACE, edge, edge);
+	struct window_result result;
+
+	ASSERT(figure == DIFF_LIVE || figure == DIFF_PEAK);
+	query.exit_frees = exit_frees;
+	if (!window_ask(asked->window, &query, &result, err))
+		return false;
+	add_rows(comparing, figure, &result);
 	window_result_fini(&result);
 	return !comparing->over || too_many(comparing, err);
+}
+
+// What was allocated in the window, and what lives at its end. Estimates of both are rounded apart,
+// so what lives is asked for by itself then.
+static bool add_window(struct comparing *comparing, struct err *err)
+{
+	struct query_context *asked = comparing->asked;
+	struct window_query query =
+		query_context_query(asked, QUERY_CONTEXT_BY_PLACE, asked->from, asked->to);
+	struct window_result result;
+	bool exact;
+
+	query.exit_frees = false;
+	if (!window_ask(asked->window, &query, &result, err))
+		return false;
+	exact = result.spreads == NULL;
+	add_rows(comparing, DIFF_ALLOCATED, &result);
+	if (exact)
+		add_rows(comparing, DIFF_LIVE, &result);
+	window_result_fini(&result);
+	if (comparing->over)
+		return too_many(comparing, err);
+	return exact || add_level(comparing, DIFF_LIVE, asked->to, false, err);
 }
 
 // A realloc that failed takes back what was counted: minus one, in whole numbers that wrap around.
@@ -486,13 +519,10 @@ static bool read_run(struct comparing *comparing, struct query_context *asked,
 	comparing->asked = asked;
 	stack_match_turn(comparing->stack_match, asked->names, asked->reader);
 	add_processes(comparing);
-	// From an edge to itself is what lives there. At the peak, blocks of processes that had
-	// ended are gone, as for the peak itself.
-	ok = query_context_match(asked, err) &&
-	     add_figure(comparing, DIFF_ALLOCATED, asked->from, asked->to, false, err) &&
-	     add_figure(comparing, DIFF_LIVE, asked->to, asked->to, false, err) &&
+	// At the peak, blocks of processes that had ended are gone, as for the peak itself.
+	ok = query_context_match(asked, err) && add_window(comparing, err) &&
 	     query_context_peak(asked, asked->from, asked->to, &peak, err) &&
-	     add_figure(comparing, DIFF_PEAK, peak.edge, peak.edge, true, err) &&
+	     add_level(comparing, DIFF_PEAK, peak.edge, true, err) &&
 	     add_temporaries(comparing, mode, err);
 	MEM_FREE(comparing->process_of, comparing->row_of);
 	comparing->process_of = comparing->row_of = NULL;
