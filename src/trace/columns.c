@@ -207,14 +207,17 @@ static bool read_columns(struct columns_decoder *decoder, struct bytes_cursor *i
 	return !in->bad;
 }
 
-// `predict` is kept from block to block, as its tables are large. All else begins with the block.
+// `predict` and `spots` are kept from block to block, as their tables are large. All else begins
+// with the block.
 bool columns_decoder_init(struct columns_decoder *decoder, struct bytes_cursor payload,
 			  uint32_t events_count, uint64_t first_event, uint64_t first_ns)
 {
 	struct predict *predict = decoder->predict;
+	struct columns_spots *spots = decoder->spots;
 
 	memset(decoder, 0, sizeof *decoder);
 	decoder->predict = predict;
+	decoder->spots = spots;
 	decoder->start = (struct columns_start){ payload, events_count, first_event, first_ns };
 	if (!read_kinds(decoder, &payload) || !read_columns(decoder, &payload))
 		return false;

@@ -24,6 +24,7 @@
 
 #include "trace/bytes.h"
 #include "trace/predict.h"
+#include "trace/spots.h"
 #include "trace/trace.h"
 
 enum {
@@ -243,6 +244,14 @@ void columns_pack(struct columns_encoder *encoder, enum column column, const uin
 // column begins, at most COLUMNS_MAX; returns their number.
 size_t columns_finish(struct columns_encoder *encoder, struct bytes *out, size_t *cuts);
 
+// Spots of addresses, for a reader that wants them. Blocks that are predicted have theirs from
+// where they began or ended before, so that most addresses need not be looked for.
+struct columns_spots {
+	struct spots spots; // its user begins them where a block begins
+	// Of predicted events that were read last: where they are, and where a TRACE_REALLOC was.
+	uint32_t spot[COLUMNS_ROW_MAX], old_spot[COLUMNS_ROW_MAX];
+};
+
 // Where a reader is in a block. Each column has a cursor of its own, and moves only where an
 // event has an entry in it.
 struct columns_decoder {
@@ -262,6 +271,8 @@ struct columns_decoder {
 	bool told;    // some kinds have addresses that are predicted
 	bool careful; // what comes is damaged: no runs
 	struct predict *predict;
+	struct columns_spots
+		*spots; // the user's, kept from block to block; NULL: none are asked for
 	// What the decoder began with. A run that meets damage has to begin again from here.
 	struct columns_start {
 		struct bytes_cursor payload;

@@ -39,7 +39,14 @@ struct following {
 	struct bytes_cursor *way, *number;
 	uint32_t *lists;
 	uint64_t *previous;
+	struct columns_spots *spots; // NULL: none are asked for
+	uint32_t *spot, *old_spot;   // of the event, in `spots`
 };
+
+static __attribute__((noinline)) uint32_t spot_of(struct columns_spots *spots, uint64_t address)
+{
+	return spots ? spots_of(&spots->spots, address) : 0;
+}
 
 // A column that is left out stands for zeros, and 0 is PREDICT_TOP or PREDICT_LATEST: that is no
 // damage.
@@ -94,9 +101,10 @@ next_told(struct following *following)
 	return (struct predict_told){ way, next_number(following, way == PREDICT_NUMBERED) };
 }
 
-// Where the block is that ends. Returns its class, if it has a number; less than 0: it is nowhere.
+// Where the block is that ends, and its spot. Returns its class, if it has a number; less than 0:
+// it is nowhere.
 static inline __attribute__((always_inline)) int next_ended(struct following *following, bool moves,
-							    uint64_t *address)
+							    uint64_t *address, uint32_t *spot)
 {
 	struct predict_told told = next_told(following);
 	uint32_t number;
@@ -109,11 +117,13 @@ static inline __attribute__((always_inline)) int next_ended(struct following *fo
 					   : next_far(following->decoder);
 		predict_note_step(following->slot, difference);
 		*address = *following->previous + difference;
+		*spot = spot_of(following->spots, *address);
 		return 0;
 	}
 	if (unlikely(!predict_follow_ended(following->blocks, following->slot, told, &number)))
 		return -1;
 	*address = following->blocks->begun[number];
+	*spot = following->blocks->begun_spot[number];
 	return following->blocks->begun_class[number];
 }
 
@@ -125,16 +135,28 @@ static inline __attribute__((always_inline)) int next_begun(struct following *fo
 	struct predict_told told = next_told(following);
 	uint64_t chunks = predict_chunks(event->size);
 	uint32_t *list = following->lists + predict_class(chunks);
+	uint32_t from = PREDICT_NONE, number;
 
 	if (unlikely(told.way == PREDICT_FAR))
 		event->address = *following->previous + next_far(following->decoder);
 	else if (unlikely(told.way == PREDICT_IN_PLACE && event->kind == TRACE_REALLOC))
 		event->address = event->old_address;
 	else if (unlikely(!predict_follow_begun(blocks, following->slot, told, list,
-						&event->address)))
+						&event->address, &from)))
 		return -1;
-	predict_put_begun(blocks, following->slot, told.way, event->address, chunks);
+	*following->spot = from == PREDICT_NONE ? spot_of(following->spots, event->address)
+						: blocks->ended[from].spot;
+	number = predict_put_begun(blocks, following->slot, told.way, event->address, chunks);
+	blocks->begun_spot[number] = *following->spot;
 	return told.way;
+}
+
+static inline __attribute__((always_inline)) void put_ended(struct following *following, int class,
+							    uint64_t address, uint32_t spot)
+{
+	uint32_t number = predict_put_ended(following->blocks, following->lists + class, address);
+
+	following->blocks->ended[number].spot = spot & INT32_MAX;
 }
 
 // The order is that of tell_moved and predict_row: for a realloc first where the old block is, then
@@ -143,24 +165,23 @@ static inline __attribute__((always_inline)) int next_begun(struct following *fo
 static inline __attribute__((always_inline)) bool next_addresses(struct following *following,
 								 struct trace_event *event)
 {
-	struct predict_blocks *blocks = following->blocks;
 	int class, way;
 
 	if (predict_ends(event->kind)) {
-		class = next_ended(following, false, &event->address);
+		class = next_ended(following, false, &event->address, following->spot);
 		if (unlikely(class < 0))
 			return false;
-		predict_put_ended(blocks, following->lists + class, event->address);
+		put_ended(following, class, event->address, *following->spot);
 	} else if (likely(event->kind != TRACE_REALLOC)) {
 		if (unlikely(next_begun(following, event) < 0))
 			return false;
 	} else {
-		class = next_ended(following, true, &event->old_address);
+		class = next_ended(following, true, &event->old_address, following->old_spot);
 		way = class < 0 ? -1 : next_begun(following, event);
 		if (unlikely(way < 0))
 			return false;
 		if (way != PREDICT_IN_PLACE)
-			predict_put_ended(blocks, following->lists + class, event->old_address);
+			put_ended(following, class, event->old_address, *following->old_spot);
 	}
 	*following->previous = event->address;
 	return true;
@@ -178,6 +199,7 @@ static inline bool columns_bad(const struct columns_decoder *decoder)
 bool columns_next_told(struct columns_decoder *decoder, struct trace_event *event)
 {
 	struct predict *predict = decoder->predict;
+	uint32_t spot = 0, old_spot = 0;
 	struct following following = {
 		.decoder = decoder,
 		.blocks = &predict->blocks,
@@ -186,6 +208,9 @@ bool columns_next_told(struct columns_decoder *decoder, struct trace_event *even
 		.number = &decoder->column[COLUMN_NUMBER],
 		.lists = predict_lists(&predict->blocks, event->thread),
 		.previous = &decoder->previous[event->thread % COLUMNS_SLOTS],
+		.spots = decoder->spots,
+		.spot = &spot,
+		.old_spot = &old_spot,
 	};
 
 	ASSERT(predict->blocks.begun_count < predict->room &&
@@ -205,16 +230,26 @@ bool columns_run_told(struct columns_decoder *decoder, struct trace_event *event
 	struct bytes_cursor way = decoder->column[COLUMN_WAY];
 	struct bytes_cursor number = decoder->column[COLUMN_NUMBER];
 	uint64_t previous = decoder->previous[thread % COLUMNS_SLOTS];
+	uint32_t spot = 0, old_spot = 0;
 	struct following following = {
-		decoder, &blocks, &slot, &way, &number, predict_lists(&blocks, thread), &previous,
+		decoder,   &blocks,        &slot,
+		&way,      &number,        predict_lists(&blocks, thread),
+		&previous, decoder->spots, &spot,
+		&old_spot,
 	};
 
 	ASSERT(count <= predict->room - blocks.begun_count &&
 	       count <= predict->room - blocks.ended_count);
+	ASSERT(!decoder->spots || count <= COLUMNS_ROW_MAX);
 	for (uint32_t i = 0; i < count; i++)
-		if (likely(predict_knows(event[i].kind)))
+		if (likely(predict_knows(event[i].kind))) {
 			if (unlikely(!next_addresses(&following, &event[i])))
 				return false;
+			if (decoder->spots) {
+				decoder->spots->spot[i] = spot;
+				decoder->spots->old_spot[i] = old_spot;
+			}
+		}
 	predict->blocks = blocks;
 	*predict_slot(predict, thread) = slot;
 	decoder->column[COLUMN_WAY] = way;

@@ -51,8 +51,8 @@ void predict_free(struct predict *predict)
 {
 	if (!predict)
 		return;
-	MEM_FREE(predict->blocks.begun, predict->blocks.begun_class, predict->blocks.ended,
-		 predict->table, predict);
+	MEM_FREE(predict->blocks.begun, predict->blocks.begun_class, predict->blocks.begun_spot,
+		 predict->blocks.ended, predict->table, predict);
 }
 
 // Seven bits of turn: after 127 blocks of events the table is cleared, and the turns begin again at
@@ -72,7 +72,7 @@ static void begin_turn(struct predict *predict)
 }
 
 // Grows only: blocks of events are of one size but for the last of a second.
-static void make_room(struct predict *predict, uint32_t events)
+static void make_room(struct predict *predict, uint32_t events, bool writes)
 {
 	struct predict_blocks *blocks = &predict->blocks;
 
@@ -80,6 +80,9 @@ static void make_room(struct predict *predict, uint32_t events)
 		return;
 	blocks->begun = mem_resize(blocks->begun, events, sizeof *blocks->begun);
 	blocks->begun_class = mem_resize(blocks->begun_class, events, 1);
+	if (!writes)
+		blocks->begun_spot =
+			mem_resize(blocks->begun_spot, events, sizeof *blocks->begun_spot);
 	blocks->ended = mem_resize(blocks->ended, events, sizeof *blocks->ended);
 	predict->room = events;
 }
@@ -89,7 +92,7 @@ struct predict *predict_renew(struct predict *old, uint32_t events, bool writes)
 {
 	struct predict *predict = old ? old : mem_alloc(1, sizeof *predict);
 
-	make_room(predict, events);
+	make_room(predict, events, writes);
 	if (writes)
 		begin_turn(predict);
 	predict->blocks.begun_count = predict->blocks.ended_count = 0;

@@ -12,7 +12,8 @@
 // follows the codes that it is given (trace/predict_follow.h) and searches for nothing. Both keep
 // the same state, and a reader's is right whichever of the ways was chosen.
 //
-// Memory: 25 bytes for each event that a block of events may have, 32 KB, and for a writer 512 KB.
+// Memory: 25 bytes for each event that a block of events may have, 32 KB, and for a writer 512 KB;
+// for a reader 4 bytes an event more.
 // One thread.
 #pragma once
 
@@ -65,8 +66,9 @@ struct predict_slot {
 // A block that ended.
 struct predict_place {
 	uint64_t address;
-	uint32_t older; // in its list: the one that ended before, plus one; 0: none
-	uint32_t left;  // is it no longer in a list? Then it stays there until it is met.
+	uint32_t older;     // in its list: the one that ended before, plus one; 0: none
+	uint32_t left : 1;  // is it no longer in a list? Then it stays there until it is met.
+	uint32_t spot : 31; // the reader's, of the address (trace/spots.h)
 };
 
 // What began and ended in this block of events. Who tells or follows many has a copy at hand.
@@ -75,6 +77,7 @@ struct predict_blocks {
 	uint32_t begun_count, ended_count;
 	uint64_t *begun;      // where they began
 	uint8_t *begun_class; // of their sizes
+	uint32_t *begun_spot; // the reader's, as predict_place.spot; NULL for a writer
 	struct predict_place *ended;
 	uint32_t *lists; // of each row and class: the last one's number, plus one
 };

@@ -24,6 +24,7 @@
 // For example sizes 25 to 40 are 3 chunks (48 bytes), 41 is 4 chunks, and 0 to 24 are 2, the least.
 // Other allocators have other classes: then blocks of one size may wait in the wrong list, which
 // costs bytes and no truth.
+#define PREDICT_NONE UINT32_MAX // no number
 enum { PREDICT_CHUNK_LOG2 = 4, PREDICT_CHUNK_HEAD = 8, PREDICT_CHUNKS_MIN = 2 };
 
 static inline uint64_t predict_chunks(uint64_t size)
@@ -84,7 +85,7 @@ static inline uint32_t predict_put_ended(struct predict_blocks *blocks, uint32_t
 {
 	uint32_t number = blocks->ended_count++;
 
-	blocks->ended[number] = (struct predict_place){ address, *list, false };
+	blocks->ended[number] = (struct predict_place){ address, *list, false, 0 };
 	*list = number + 1;
 	return number;
 }
@@ -141,14 +142,16 @@ static inline bool predict_follow_ended(const struct predict_blocks *blocks,
 }
 
 // Where the block begins, coded in any way but PREDICT_FAR and PREDICT_IN_PLACE; `list` is that of
-// its class. False: nowhere.
+// its class. *from is the block that ended there, PREDICT_NONE at a rest. False: nowhere.
 static inline bool predict_follow_begun(struct predict_blocks *blocks, struct predict_slot *slot,
-					struct predict_told told, uint32_t *list, uint64_t *address)
+					struct predict_told told, uint32_t *list, uint64_t *address,
+					uint32_t *from)
 {
 	// A rest is given as it is, even one that was never set: an address of 0 is what the writer
 	// meant, or the trace is hostile, and then any address is as good.
 	uint32_t number;
 
+	*from = PREDICT_NONE;
 	if (told.way >= PREDICT_BEHIND && told.way < PREDICT_DEEPER) {
 		*address = slot->rest[told.way - PREDICT_BEHIND];
 		return true;
@@ -158,6 +161,7 @@ static inline bool predict_follow_begun(struct predict_blocks *blocks, struct pr
 		if (number >= blocks->ended_count)
 			return false;
 		slot->take = number + 1;
+		*from = number;
 		blocks->ended[number].left = true;
 		*address = blocks->ended[number].address;
 		return true;
@@ -171,6 +175,7 @@ static inline bool predict_follow_begun(struct predict_blocks *blocks, struct pr
 	}
 	if (unlikely(predict_settle(blocks, list) == 0))
 		return false;
+	*from = *list - 1;
 	*address = predict_take(blocks, list);
 	return true;
 }

@@ -187,7 +187,7 @@ void reader_alone(struct reader *reader)
 static bool play_ahead(struct reader *reader, const struct walk *before, uint64_t at)
 {
 	if (!reader->ahead && !reader->follows && reader->played >= reader->played_alone)
-		reader->ahead = reader_ahead_start(&reader->store, before);
+		reader->ahead = reader_ahead_start(&reader->store, before, reader->spots);
 	if (!reader->ahead)
 		return false;
 	reader->chunk = reader_ahead_next(reader->ahead, at);
@@ -220,7 +220,7 @@ static inline uint64_t next_event_number(struct reader *reader)
 		return reader->events.number;
 	if (find_chunk(reader) != COLUMNS_EVENT)
 		return reader->chunk->number;
-	return reader->chunk->events[reader->chunk_at].number;
+	return reader_ahead_number(reader->chunk, reader->chunk_at);
 }
 
 static inline enum columns_result next_event(struct reader *reader, struct trace_event *event)
@@ -231,7 +231,7 @@ static inline enum columns_result next_event(struct reader *reader, struct trace
 		return columns_next(&reader->events, event);
 	result = find_chunk(reader);
 	if (result == COLUMNS_EVENT)
-		*event = reader->chunk->events[reader->chunk_at++];
+		reader_ahead_event(reader->chunk, reader->chunk_at++, event);
 	return result;
 }
 
@@ -242,7 +242,7 @@ static uint32_t run_of_chunk(struct reader *reader, struct trace_event *events, 
 	const struct trace_event *next;
 	uint32_t count;
 
-	if (find_chunk(reader) != COLUMNS_EVENT)
+	if (find_chunk(reader) != COLUMNS_EVENT || reader->chunk->spotted)
 		return 0;
 	next = &reader->chunk->events[reader->chunk_at];
 	count = reader->chunk->runs[reader->chunk_at];
@@ -488,24 +488,34 @@ static uint32_t run_of_block(struct reader *reader, struct trace_event *events, 
 	return count;
 }
 
+// How many events may come before the next note, at most `max`.
+static inline uint32_t before_note(struct reader *reader, uint32_t max)
+{
+	uint64_t number;
+
+	if (!reader->in_events)
+		return 0;
+	if (likely(reader->waiting_count == 0))
+		return max;
+	number = next_event_number(reader);
+	if (note_due(reader, number))
+		return 0;
+	if (reader->waiting_count > 0 &&
+	    reader->waiting[reader->waiting_next].number - number < max)
+		// A note of number 9, and the next event is 5: a run may have four events.
+		return (uint32_t)(reader->waiting[reader->waiting_next].number - number);
+	return max;
+}
+
 // The rare part, stacks that are not known, is looked at afterwards, since a run that is right
 // needs one pass of comparisons and no branch is taken.
 uint32_t reader_run(struct reader *reader, struct trace_event *events, uint32_t max)
 {
 	uint32_t count;
 
-	if (!reader->in_events)
+	max = before_note(reader, max);
+	if (max == 0)
 		return 0;
-	if (reader->waiting_count > 0) {
-		uint64_t number = next_event_number(reader);
-
-		if (note_due(reader, number))
-			return 0;
-		if (reader->waiting_count > 0 &&
-		    reader->waiting[reader->waiting_next].number - number < max)
-			// A note of number 9, and the next event is 5: a run may have four events.
-			max = (uint32_t)(reader->waiting[reader->waiting_next].number - number);
-	}
 	count = reader->chunk ? run_of_chunk(reader, events, max)
 			      : run_of_block(reader, events, max);
 	ASSERT(count <= max);
@@ -514,6 +524,70 @@ uint32_t reader_run(struct reader *reader, struct trace_event *events, uint32_t 
 			event_settle(reader, &events[i]);
 	reader->place.items += count;
 	return count;
+}
+
+void reader_give_spots(struct reader *reader, bool gives)
+{
+	reader->spots = gives;
+}
+
+bool reader_calls(struct reader *reader, struct reader_calls *calls, uint32_t max)
+{
+	const struct reader_ahead_chunk *chunk;
+	const struct trace_event *first;
+	uint32_t at, count;
+
+	max = before_note(reader, max);
+	if (max == 0 || !reader->chunk || find_chunk(reader) != COLUMNS_EVENT ||
+	    !reader->chunk->spotted)
+		return false;
+	chunk = reader->chunk;
+	at = reader->chunk_at;
+	first = &chunk->events[chunk->first[at]];
+	if (chunk->runs[at] == 0 || first->thread >= reader->defs.threads_count ||
+	    first->time_ns < reader->last_ns)
+		return false;
+	if (max > chunk->runs[at])
+		max = chunk->runs[at];
+	ASSERT(max <= chunk->count - at);
+	count = max;
+	if (unlikely(chunk->stacks >= reader->defs.stacks_count)) {
+		// Up to the first that reader_next has to settle.
+		count = 0;
+		while (count < max && chunk->calls[at + count].stack < reader->defs.stacks_count)
+			count++;
+	}
+	*calls = (struct reader_calls){
+		.calls = &chunk->calls[at],
+		.events = &chunk->events[at],
+		.count = count,
+		.thread = first->thread,
+		.time_ns = first->time_ns,
+		.number = reader_ahead_number(chunk, at),
+		.block = chunk->at,
+	};
+	reader->chunk_at += count;
+	reader->last_ns = first->time_ns;
+	reader->place.items += count;
+	return count > 0;
+}
+
+struct reader_spots reader_spots(const struct reader *reader)
+{
+	const struct reader_ahead_chunk *chunk = reader->chunk;
+
+	if (!chunk || !chunk->spotted || reader->chunk_at == 0)
+		return (struct reader_spots){ 0, READER_NO_SPOT, READER_NO_SPOT };
+	return (struct reader_spots){
+		chunk->at,
+		chunk->calls[reader->chunk_at - 1].spot,
+		chunk->calls[reader->chunk_at - 1].old_spot,
+	};
+}
+
+bool reader_keeps(const struct reader *reader)
+{
+	return !reader->chunk || reader->chunk_at < reader->chunk->count;
 }
 
 // Notes that wait were read by the play and not by the frontier; what they say of processes (how

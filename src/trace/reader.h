@@ -38,6 +38,50 @@ enum reader_item reader_next(struct reader *reader, struct trace_event *event,
 // thread and at one time; returns how many. 0: ask reader_next for the next item.
 uint32_t reader_run(struct reader *reader, struct trace_event *events, uint32_t max);
 
+// For who keeps what is known of a block of memory by its address. Within one block of events each
+// address has a *spot*, a number that no other one has, given in the order in which they are met;
+// so a list by spots is found without looking for addresses. An address that is met when all spots
+// are given has none.
+enum { READER_SPOTS = 1 << 16, READER_NO_SPOT = READER_SPOTS };
+
+// A call on malloc's heap.
+struct reader_call {
+	uint64_t address, size;
+	stack_id stack;
+	uint32_t spot, old_spot; // of `address`, and of where a TRACE_REALLOC ends one
+	uint8_t kind;            // enum trace_kind
+	uint8_t align_log2;
+};
+
+// Some of one thread and at one time. Where an event has an old address it is in `events`, whole,
+// under the same number as the call; others may have nothing there.
+struct reader_calls {
+	const struct reader_call *calls;
+	const struct trace_event *events;
+	uint32_t count;
+	thread_id thread;
+	uint64_t time_ns, number; // of the first; the others' follow
+	uint64_t block;           // of events, never 0: spots are of this one
+};
+
+// Give spots, or no more. That takes a little time, so it is done for who asks, and begins where
+// blocks are next decoded ahead: by the third one from here on.
+void reader_give_spots(struct reader *reader, bool gives);
+
+// As reader_run does, up to `max` of the next items, where they are and with their spots. False:
+// ask reader_run or reader_next.
+bool reader_calls(struct reader *reader, struct reader_calls *calls, uint32_t max);
+
+// Of the event that reader_next gave last: its block of events (0: it has no spots), and spots.
+struct reader_spots {
+	uint64_t block;
+	uint32_t spot, old_spot;
+};
+struct reader_spots reader_spots(const struct reader *reader);
+
+// Are calls that were given still where they are after the next item is asked for?
+bool reader_keeps(const struct reader *reader);
+
 // The next note, without the events: of blocks of events the headers are read alone. The time of a
 // note is its own then. False: there is no more.
 bool reader_next_note(struct reader *reader, struct trace_note *note);

@@ -51,6 +51,7 @@ struct reader {
 	struct reader_ahead *ahead;    // ours; NULL: the blocks are decoded here
 	const struct reader_ahead_chunk *chunk; // of the block being played; NULL: by `events`
 	uint32_t chunk_at;                      // its next event
+	bool spots;                             // chunks have them
 	struct trace_vm vm;                     // of an event of a chunk, where it was settled
 	uint64_t events_at;                     // offset of the block being played
 	uint64_t next_number;                   // of the event after the last block played

@@ -147,17 +147,29 @@ static void encode(const struct program *program, bool predicts, struct bytes *p
 	mem_free(encoder);
 }
 
-// Decode in runs, with single events for what they leave, or in single events alone.
-static void check_decoded(const struct program *program, const struct bytes *payload, bool runs)
+// Decode in runs, with single events for what they leave, or in single events alone. What is `told`
+// has its address's spot.
+static void check_decoded(const struct program *program, const struct bytes *payload, bool runs,
+			  bool told)
 {
 	struct columns_decoder *decoder = mem_alloc(1, sizeof *decoder);
+	struct columns_spots *spots = mem_alloc(1, sizeof *spots);
 	struct trace_event event[64];
 	uint32_t at = 0, run;
 
+	spots_begin(&spots->spots);
+	decoder->spots = told ? spots : NULL;
 	CHECK(columns_decoder_init(decoder, bytes_cursor(payload->data, payload->size),
 				   program->count, 0, 0));
 	while (at < program->count) {
 		run = runs ? columns_run(decoder, event, 1 + (uint32_t)rand() % 64) : 0;
+		for (uint32_t i = 0; told && i < run; i++) {
+			if (predict_knows(event[i].kind))
+				CHECK_EQ(spots_of(&spots->spots, event[i].address), spots->spot[i]);
+			if (event[i].kind == TRACE_REALLOC)
+				CHECK_EQ(spots_of(&spots->spots, event[i].old_address),
+					 spots->old_spot[i]);
+		}
 		if (run == 0) {
 			CHECK_EQ(COLUMNS_EVENT, columns_next(decoder, event));
 			run = 1;
@@ -173,7 +185,8 @@ static void check_decoded(const struct program *program, const struct bytes *pay
 	}
 	CHECK_EQ(COLUMNS_END, columns_next(decoder, event));
 	columns_decoder_fini(decoder);
-	mem_free(decoder);
+	spots_fini(&spots->spots);
+	MEM_FREE(spots, decoder);
 }
 
 static void check_program(const struct program *program)
@@ -182,9 +195,10 @@ static void check_program(const struct program *program)
 
 	encode(program, false, &plain);
 	encode(program, true, &told);
-	check_decoded(program, &told, false);
-	check_decoded(program, &told, true);
-	check_decoded(program, &plain, true);
+	check_decoded(program, &told, false, true);
+	check_decoded(program, &told, true, true);
+	check_decoded(program, &told, true, false);
+	check_decoded(program, &plain, true, false);
 	bytes_fini(&plain);
 	bytes_fini(&told);
 }
@@ -256,7 +270,7 @@ TEST(predict_begins_anew_with_each_block)
 		encoder->predicts = rand() % 8 > 0;
 		payload.size = 0;
 		encode_with(encoder, program, &payload);
-		check_decoded(program, &payload, block % 2);
+		check_decoded(program, &payload, block % 2, encoder->predicts);
 		program_free(program);
 	}
 	columns_encoder_fini(encoder);

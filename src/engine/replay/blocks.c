@@ -9,14 +9,6 @@
 // A table that is seven eighths full (roomy: five) doubles, one of which an eighth is used
 // shrinks. Those that are given back are kept by size, chained through their own first bytes,
 // for the next region that needs one of that size.
-//
-// What is near is in no table: where the address of a block (or of one that ended) has its place
-// among those that are near, it is alive if it is there, and nowhere else. For example with A near:
-//
-//     A ends       its place says "A, not alive"; no table is touched
-//     A begins     its place says "A, alive"
-//     B begins     and has the same place: A is put into the table of its region, B taken out of
-//                  its own if it is there, and the place says "B, alive"
 #include "engine/replay/blocks.h"
 
 #include "base/mem.h"
@@ -44,10 +36,6 @@ enum {
 	PIECE_SLOTS_MAX = 1 << 19,  // 8 MiB
 	MAPPED_SLOTS_MIN = 1 << 16, // from here on with large pages
 	PAGE_SLOTS = 4096 / sizeof(struct block),
-	NEAR_SLOTS = 1 << BLOCKS_NEAR_BITS,
-	NEAR_FROM = 1 << 16,   // calls, from which memory for it is no matter
-	NEAR_AGAIN = 1 << 20,  // calls, after which it is tried again
-	NEAR_MISSES = 1 << 13, // after so many it is asked if it pays
 };
 
 // A table of the most capacity, for a region with a block at each address, has a size of its own.
@@ -55,7 +43,6 @@ _Static_assert(2 << REGION_BITS < PIECE_SLOTS_MAX, "a piece has room for any tab
 _Static_assert(SLOTS_MIN << (BLOCKS_CLASSES - 1) == 2 << REGION_BITS, "a class for each capacity");
 
 #define REGION_MASK ((UINT64_C(1) << REGION_BITS) - 1)
-#define NO_HINT ((struct blocks_hint){ UINT32_MAX, UINT32_MAX })
 #define SIZE_HUGE (UINT64_C(1) << (SIZE_BITS - 1)) // with the place in `huge`
 
 struct blocks_region {
@@ -87,7 +74,7 @@ void blocks_fini(struct blocks *blocks)
 		blocks->pieces = piece->before;
 		give_back(piece);
 	}
-	MEM_FREE(blocks->regions, blocks->huge, blocks->near);
+	MEM_FREE(blocks->regions, blocks->huge);
 	*blocks = (struct blocks){ 0 };
 }
 
@@ -231,7 +218,7 @@ static inline struct block *probe(const struct blocks_region *region, uint64_t l
 	return &region->slots[i];
 }
 
-// Larger or smaller. Hints of slots are of no use afterwards; `find` looks whether one still holds.
+// Larger or smaller.
 static void resize(struct blocks *blocks, struct blocks_region *region, size_t capacity)
 {
 	struct blocks_region old = *region;
@@ -245,49 +232,22 @@ static void resize(struct blocks *blocks, struct blocks_region *region, size_t c
 	free_table(blocks, old.slots, old.capacity);
 }
 
-// The block that would have to go to its table if `address` came near; NULL: none.
-static inline const struct blocks_near_slot *to_evict(const struct blocks *blocks, uint64_t address)
-{
-	const struct blocks_near_slot *slot;
-
-	if (!blocks->near)
-		return NULL;
-	slot = blocks_near_slot(blocks->near, address);
-	return slot->block.owner != 0 ? slot : NULL;
-}
-
 void blocks_expect_region(const struct blocks *blocks, uint64_t address)
 {
-	const struct blocks_near_slot *evicted = to_evict(blocks, address);
-
-	if (blocks->capacity == 0)
-		return;
-	if (evicted)
-		mem_expect(&blocks->regions[directory_home(blocks, key_of(evicted->address))]);
-	mem_expect(&blocks->regions[directory_home(blocks, key_of(address))]);
-}
-
-// The region of an address, whose slot is fetched.
-static inline struct blocks_region *expect_slot(const struct blocks *blocks, uint64_t address)
-{
-	struct blocks_region *region = probe_directory(blocks, key_of(address));
-
-	if (region->capacity)
-		mem_expect(&region->slots[home_of(address & REGION_MASK, region->capacity)]);
-	return region;
+	if (blocks->capacity > 0)
+		mem_expect(&blocks->regions[directory_home(blocks, key_of(address))]);
 }
 
 struct blocks_hint blocks_expect(const struct blocks *blocks, uint64_t address)
 {
-	const struct blocks_near_slot *evicted = to_evict(blocks, address);
 	const struct blocks_region *region;
 
 	if (blocks->capacity == 0)
-		return NO_HINT;
-	if (evicted)
-		expect_slot(blocks, evicted->address);
-	region = expect_slot(blocks, address);
-	return (struct blocks_hint){ (uint32_t)(region - blocks->regions), UINT32_MAX };
+		return BLOCKS_NO_HINT;
+	region = probe_directory(blocks, key_of(address));
+	if (region->capacity)
+		mem_expect(&region->slots[home_of(address & REGION_MASK, region->capacity)]);
+	return (struct blocks_hint){ (uint32_t)(region - blocks->regions) };
 }
 
 // The region of an address, or the free place where it belongs. There is a free place. A hint may
@@ -307,7 +267,6 @@ static inline struct blocks_region *region_at(const struct blocks *blocks, uint6
 static inline struct block *find(const struct blocks *blocks, uint64_t address,
 				 struct blocks_hint hint, struct blocks_region **region)
 {
-	uint64_t low = address & REGION_MASK;
 	struct block *slot;
 
 	if (blocks->count == 0)
@@ -315,34 +274,15 @@ static inline struct block *find(const struct blocks *blocks, uint64_t address,
 	*region = region_at(blocks, address, hint);
 	if ((*region)->count == 0)
 		return NULL;
-	if (hint.slot < (*region)->capacity) {
-		slot = &(*region)->slots[hint.slot];
-		if (slot->owner != 0 && (slot->word & REGION_MASK) == low)
-			return slot;
-	}
-	slot = probe(*region, low);
+	slot = probe(*region, address & REGION_MASK);
 	return slot->owner != 0 ? slot : NULL;
-}
-
-// The block may move or end before the hint is used: it is a place to look first.
-const struct block *blocks_meet(const struct blocks *blocks, uint64_t address,
-				struct blocks_hint *hint)
-{
-	struct blocks_region *region;
-	const struct block *slot;
-
-	slot = find(blocks, address, *hint, &region);
-	if (slot)
-		hint->slot = (uint32_t)(slot - region->slots);
-	return slot;
 }
 
 struct block *blocks_find(const struct blocks *blocks, uint64_t address)
 {
 	struct blocks_region *region;
 
-	ASSERT(!blocks->near);
-	return find(blocks, address, NO_HINT, &region);
+	return find(blocks, address, BLOCKS_NO_HINT, &region);
 }
 
 // The region of an address, with room for one more block. The directory is at most three quarters
@@ -368,9 +308,8 @@ static struct blocks_region *make_room(struct blocks *blocks, uint64_t address,
 	return region;
 }
 
-// Into the table.
-static struct block *put_far(struct blocks *blocks, uint64_t address, struct blocks_hint hint,
-			     bool *added)
+struct block *blocks_put_at(struct blocks *blocks, uint64_t address, struct blocks_hint hint,
+			    bool *added)
 {
 	struct blocks_region *region = make_room(blocks, address, hint);
 	struct block *slot = probe(region, address & REGION_MASK);
@@ -413,9 +352,8 @@ static void remove_slot(struct blocks *blocks, struct blocks_region *region, str
 	*region = (struct blocks_region){ .key = region->key };
 }
 
-// Out of the table, as it was; false: it is not there.
-static inline bool take_far(struct blocks *blocks, uint64_t address, struct blocks_hint hint,
-			    struct block *block)
+bool blocks_take_at(struct blocks *blocks, uint64_t address, struct blocks_hint hint,
+		    struct block *block)
 {
 	struct blocks_region *region;
 	struct block *slot = find(blocks, address, hint, &region);
@@ -428,126 +366,17 @@ static inline bool take_far(struct blocks *blocks, uint64_t address, struct bloc
 	return true;
 }
 
-// ---- What is near ----
-
-void blocks_keep_near(struct blocks *blocks)
-{
-	ASSERT(!blocks->near);
-	blocks->near_in = NEAR_FROM;
-}
-
-// Nothing is near yet: no place may say so of an address that has its place there. Address 0 has
-// the first, and address 16 has not.
-static void begin_near(struct blocks *blocks)
-{
-	blocks->near = mem_alloc(1, sizeof *blocks->near);
-	blocks->near->slots[0].address = 1 << GRANULE_BITS;
-	ASSERT(blocks_near_slot(blocks->near, 0) == &blocks->near->slots[0]);
-	ASSERT(blocks_near_slot(blocks->near, 1 << GRANULE_BITS) != &blocks->near->slots[0]);
-}
-
-static void send_far(struct blocks *blocks, const struct blocks_near_slot *slot)
-{
-	bool added;
-
-	if (slot->block.owner == 0)
-		return;
-	*put_far(blocks, slot->address, NO_HINT, &added) = slot->block;
-	ASSERT(added);
-}
-
-void blocks_far(struct blocks *blocks)
-{
-	if (!blocks->near)
-		return;
-	for (size_t i = 0; i < NEAR_SLOTS; i++)
-		send_far(blocks, &blocks->near->slots[i]);
-	mem_free(blocks->near);
-	blocks->near = NULL;
-	blocks->near_in = NEAR_AGAIN;
-}
-
-// What is not near comes near. NULL: nothing is near any more, since it did not pay.
-static __attribute__((noinline)) struct block *bring_near(struct blocks *blocks, uint64_t address,
-							  struct blocks_hint hint)
-{
-	struct blocks_near *near = blocks->near;
-	struct blocks_near_slot *slot = blocks_near_slot(near, address);
-
-	if (++near->misses == NEAR_MISSES) {
-		if (near->hits < near->misses) {
-			blocks_far(blocks);
-			return NULL;
-		}
-		near->hits = near->misses = 0;
-	}
-	send_far(blocks, slot);
-	slot->address = address;
-	if (!take_far(blocks, address, hint, &slot->block))
-		slot->block = (struct block){ .word = address & REGION_MASK };
-	return &slot->block;
-}
-
-// The block near by, alive or not. NULL: the table has it, if it is anywhere.
-static inline struct block *near_by(struct blocks *blocks, uint64_t address,
-				    struct blocks_hint hint)
-{
-	struct blocks_near_slot *slot;
-
-	if (!blocks->near) {
-		if (blocks->near_in > 0 && --blocks->near_in == 0)
-			begin_near(blocks);
-		return NULL;
-	}
-	slot = blocks_near_slot(blocks->near, address);
-	if (slot->address != address)
-		return bring_near(blocks, address, hint);
-	blocks->near->hits++;
-	return &slot->block;
-}
-
-struct block *blocks_put_at(struct blocks *blocks, uint64_t address, struct blocks_hint hint,
-			    bool *added)
-{
-	struct block *block = near_by(blocks, address, hint);
-
-	if (!block)
-		return put_far(blocks, address, hint, added);
-	*added = block->owner == 0;
-	return block;
-}
-
 struct block *blocks_put(struct blocks *blocks, uint64_t address, bool *added)
 {
-	return blocks_put_at(blocks, address, NO_HINT, added);
-}
-
-bool blocks_take_at(struct blocks *blocks, uint64_t address, struct blocks_hint hint,
-		    struct block *block, uint64_t *size)
-{
-	struct block *near = near_by(blocks, address, hint);
-
-	if (near) {
-		*block = *near;
-		near->owner = 0;
-	} else if (!take_far(blocks, address, hint, block)) {
-		return false;
-	}
-	*size = blocks_size(blocks, block);
-	return block->owner != 0;
+	return blocks_put_at(blocks, address, BLOCKS_NO_HINT, added);
 }
 
 bool blocks_take(struct blocks *blocks, uint64_t address, struct block *block, uint64_t *size)
 {
-	return blocks_take_at(blocks, address, NO_HINT, block, size);
-}
-
-// A size has 48 bits beside the 16 of the place. From 2^47 on they are a place in `huge`.
-uint64_t blocks_size(const struct blocks *blocks, const struct block *block)
-{
-	uint64_t size = block->word >> REGION_BITS;
-
-	return size < SIZE_HUGE ? size : blocks->huge[size - SIZE_HUGE];
+	if (!blocks_take_at(blocks, address, BLOCKS_NO_HINT, block))
+		return false;
+	*size = blocks_size(blocks, block);
+	return true;
 }
 
 void blocks_set_size(struct blocks *blocks, struct block *block, uint64_t size)
@@ -601,7 +430,7 @@ void blocks_each(const struct blocks *blocks, bool sorted,
 	uint64_t *slots = NULL, *scratch = NULL;
 	size_t slots_capacity = 0, scratch_capacity = 0;
 
-	ASSERT(each && !blocks->near);
+	ASSERT(each);
 	for (size_t i = 0; i < count; i++) {
 		const struct blocks_region *region = &blocks->regions[regions[i].value];
 		uint64_t base = (region->key - 1) << REGION_BITS;
@@ -620,7 +449,6 @@ void blocks_each(const struct blocks *blocks, bool sorted,
 // In the order in which they are in memory, which is none.
 const struct block *blocks_next(const struct blocks *blocks, struct blocks_cursor *cursor)
 {
-	ASSERT(!blocks->near);
 	for (; cursor->region < blocks->capacity; cursor->region++, cursor->slot = 0) {
 		const struct blocks_region *region = &blocks->regions[cursor->region];
 

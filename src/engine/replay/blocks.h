@@ -28,19 +28,7 @@ struct block {
 	uint32_t owner; // the allocating thread + 1; 0 marks a free slot
 };
 
-enum { BLOCKS_CLASSES = 16, BLOCKS_NEAR_BITS = 10 };
-
-// `address` is one whose place this is. No owner: no block is there, and none in the table.
-struct blocks_near_slot {
-	uint64_t address;
-	struct block block;
-};
-
-// Private.
-struct blocks_near {
-	uint32_t hits, misses; // since it was last asked if it pays
-	struct blocks_near_slot slots[1 << BLOCKS_NEAR_BITS];
-};
+enum { BLOCKS_CLASSES = 16 };
 
 struct blocks {
 	struct blocks_region *regions; // private, as all but count is
@@ -56,9 +44,6 @@ struct blocks {
 	struct block *fresh; // of the last one, what was not yet cut
 	size_t fresh_slots;
 	struct block *spare[BLOCKS_CLASSES]; // tables given back, by size
-
-	struct blocks_near *near; // owned; NULL: none
-	uint32_t near_in;         // so many calls from now on there is one; 0: never
 };
 
 // Where an iteration is. `= { 0 }` is the beginning.
@@ -69,51 +54,20 @@ struct blocks_cursor {
 
 void blocks_fini(struct blocks *blocks);
 
-// Allocators give out again what was freed a moment ago: a compiler's trace finds four fifths of
-// its addresses among the last thousand. From now on blocks that were begun or ended last are kept
-// near, in 24 KiB of their own, and go to the table when others take their place; where that does
-// not pay they are not for a while. All else is as before, but these look into the table alone, and
-// blocks_far has to be called before them: blocks_find, blocks_each, blocks_next, and `count`.
-void blocks_keep_near(struct blocks *blocks);
-void blocks_far(struct blocks *blocks);
-
 // NULL if no block begins at `address`. Valid until the next change of the table.
 struct block *blocks_find(const struct blocks *blocks, uint64_t address);
 
-// Where a block was when it was last looked for. It is looked at, and not believed.
+// Where a region was when one of its blocks was last looked for. It is looked at, and not believed.
 struct blocks_hint {
-	uint32_t region, slot; // places in the directory and in the region's table
+	uint32_t region; // place in the directory
 };
+#define BLOCKS_NO_HINT ((struct blocks_hint){ UINT32_MAX })
 
-// The place of an address among those that are near.
-static inline struct blocks_near_slot *blocks_near_slot(struct blocks_near *near, uint64_t address)
-{
-	uint64_t hash = (address >> 4) * UINT64_C(0x9e3779b97f4a7c15);
-
-	return &near->slots[hash >> (64 - BLOCKS_NEAR_BITS)];
-}
-
-// The block near by, which is alive if it has an owner; or NULL.
-static inline const struct block *blocks_near(const struct blocks *blocks, uint64_t address)
-{
-	const struct blocks_near_slot *slot;
-
-	if (!blocks->near)
-		return NULL;
-	slot = blocks_near_slot(blocks->near, address);
-	return slot->address == address ? &slot->block : NULL;
-}
-
-// `address` will be looked for soon, and is not near: begin to fetch its place from memory. Where
+// `address` will be looked for soon: begin to fetch its place from memory. Where
 // there are many regions, theirs have to be fetched before: blocks_expect_region for some dozen
 // addresses, and then blocks_expect.
 void blocks_expect_region(const struct blocks *blocks, uint64_t address);
 struct blocks_hint blocks_expect(const struct blocks *blocks, uint64_t address);
-
-// The block that is in the table now, and where, once that was fetched; NULL: there is none. `hint`
-// comes from blocks_expect.
-const struct block *blocks_meet(const struct blocks *blocks, uint64_t address,
-				struct blocks_hint *hint);
 
 // The block's place; `*added` says whether it is new. The caller must then set `owner` (not 0),
 // `site`, and the size. Valid until the next change of the table.
@@ -123,15 +77,36 @@ struct block *blocks_put(struct blocks *blocks, uint64_t address, bool *added);
 struct block *blocks_put_at(struct blocks *blocks, uint64_t address, struct blocks_hint hint,
 			    bool *added);
 
+// A size has 48 bits beside the 16 of the place. From 2^47 on they are a place in `huge`.
+static inline bool blocks_is_small(uint64_t size)
+{
+	return size < UINT64_C(1) << 47;
+}
+
+// A block of a small size, which is in no table and has no owner nor site yet.
+static inline struct block blocks_small(uint64_t address, uint64_t size)
+{
+	return (struct block){ .word = (address & 0xffff) | size << 16 };
+}
+
 // Requested bytes, any number. `block` must have come from this table.
-uint64_t blocks_size(const struct blocks *blocks, const struct block *block);
+static inline uint64_t blocks_size(const struct blocks *blocks, const struct block *block)
+{
+	uint64_t size = block->word >> 16;
+
+	return blocks_is_small(size) ? size : blocks->huge[size - (UINT64_C(1) << 47)];
+}
+
+// The same; `block` is one of this table, or will be.
 void blocks_set_size(struct blocks *blocks, struct block *block, uint64_t size);
 
 // End a block: false if none begins at `address`; else what it was is in `*block`, for its site and
 // owner, and its size in `*size`.
 bool blocks_take(struct blocks *blocks, uint64_t address, struct block *block, uint64_t *size);
+
+// The same without the size, which is in `*block` still (blocks_size), for who may put it back.
 bool blocks_take_at(struct blocks *blocks, uint64_t address, struct blocks_hint hint,
-		    struct block *block, uint64_t *size);
+		    struct block *block);
 
 // Each block, region after region by rising address, and if `sorted` by rising address within a
 // region, too. No changes meanwhile.

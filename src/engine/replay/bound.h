@@ -54,16 +54,20 @@ static inline int64_t bound_minus(int64_t a, int64_t b)
 	return (int64_t)((uint64_t)a - (uint64_t)b);
 }
 
-// `thread` changed the level by `change` bytes at `time_ns`. Here, because it is once for every
-// event there is.
-static inline void bound_change(struct bound *bound, struct bound_thread *thread, uint64_t time_ns,
-				int64_t change)
+static inline void bound_enter(struct bound *bound, struct bound_thread *thread, uint64_t time_ns)
 {
 	if (bound->time_ns != time_ns || bound->tick == 0)
 		bound_begin(bound, time_ns);
 	if (thread->tick != bound->tick)
 		*thread = (struct bound_thread){ .tick = bound->tick };
+}
 
+// `thread` changed the level by `change` bytes at `time_ns`. Here, because it is once for every
+// event there is.
+static inline void bound_change(struct bound *bound, struct bound_thread *thread, uint64_t time_ns,
+				int64_t change)
+{
+	bound_enter(bound, thread, time_ns);
 	bound->level += (uint64_t)change;
 	thread->sum = bound_plus(thread->sum, change);
 	if (thread->sum > thread->largest) {
@@ -76,6 +80,33 @@ static inline void bound_change(struct bound *bound, struct bound_thread *thread
 		thread->smallest = thread->sum;
 	} else {
 		return; // neither prefix changed, nor how far they are apart
+	}
+	if (bound_minus(thread->largest, thread->smallest) > bound->spread_max)
+		bound->spread_max = bound_minus(thread->largest, thread->smallest);
+}
+
+// Several changes at `time_ns`, which come to `change`, and on the way to `smallest` (0 at most)
+// and `largest` (0 at least).
+static inline void bound_change_row(struct bound *bound, struct bound_thread *thread,
+				    uint64_t time_ns, int64_t change, int64_t smallest,
+				    int64_t largest)
+{
+	int64_t low, high;
+
+	bound_enter(bound, thread, time_ns);
+	low = bound_plus(thread->sum, smallest);
+	high = bound_plus(thread->sum, largest);
+	bound->level += (uint64_t)change;
+	thread->sum = bound_plus(thread->sum, change);
+	if (high > thread->largest) {
+		bound->largest_sum =
+			bound_plus(bound->largest_sum, bound_minus(high, thread->largest));
+		thread->largest = high;
+	}
+	if (low < thread->smallest) {
+		bound->smallest_sum =
+			bound_plus(bound->smallest_sum, bound_minus(low, thread->smallest));
+		thread->smallest = low;
 	}
 	if (bound_minus(thread->largest, thread->smallest) > bound->spread_max)
 		bound->spread_max = bound_minus(thread->largest, thread->smallest);

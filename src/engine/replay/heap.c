@@ -19,8 +19,8 @@
 // the end.
 //
 // Runs of calls of one thread are the common case, and most recordings are neither sampled nor
-// filtered by event: the functions marked TWICE are compiled once for that case (`plain`), where
-// what they would ask is known, and once for all others.
+// filtered by event: these are counted in heap_calls.c, with the sums of a run at hand. All others,
+// and what is rare in a run, go the long way, event by event.
 #include "engine/replay/heap_own.h"
 
 #include "base/mem.h"
@@ -42,6 +42,7 @@ struct heap *heap_new(const struct query *query)
 	struct heap *heap = mem_alloc(1, sizeof *heap);
 
 	heap->query = query;
+	heap->near_turn = 1;
 	make_room(heap);
 	heap->sites_count = 1;
 	return heap;
@@ -64,7 +65,7 @@ void heap_free(struct heap *heap)
 	MEM_FREE(heap->processes, heap->threads, heap->stack_site);
 	mem_area_fini(&heap->table);
 	map_fini(&heap->sites_else);
-	MEM_FREE(heap->variances, heap->held, heap);
+	MEM_FREE(heap->variances, heap->held, heap->near, heap->met, heap);
 }
 
 // The query is asked once here, not for each event.
@@ -77,9 +78,6 @@ void heap_add_process(struct heap *heap, bool forked)
 		.forked = forked,
 		.selected = !heap->query || query_has_process(heap->query, id),
 	};
-	// Estimates are sums of fractions, which differ by the order of their blocks.
-	if (!heap->estimated)
-		blocks_keep_near(&heap->processes[id].blocks);
 	heap->processes_count++;
 }
 
@@ -107,25 +105,21 @@ void heap_trimmed(struct heap *heap, uint64_t number)
 	heap->before_end = number;
 }
 
-// Some functions are compiled twice: for any event, and for `plain` ones of a recording that was
-// not sampled, of a thread that is selected, where no single allocation is left out.
-#define TWICE static inline __attribute__((always_inline))
-
 // What a block of `size` stands for, at a site that is not SITE_NONE.
-TWICE struct weight weigh(const struct heap *heap, uint32_t site, uint64_t size, bool plain)
+static inline struct weight weigh(const struct heap *heap, uint32_t site, uint64_t size)
 {
-	if (plain || !heap->estimated)
+	if (!heap->estimated)
 		return (struct weight){ 1, size, 0, 0 };
 	return weight_of(heap->variances[site].sample_bytes, size);
 }
 
-TWICE void amount_add(struct heap_amount *amount, const struct weight *weight)
+static inline void amount_add(struct heap_amount *amount, const struct weight *weight)
 {
 	amount->count += weight->count;
 	amount->bytes += weight->bytes;
 }
 
-TWICE void amount_take(struct heap_amount *amount, const struct weight *weight)
+static inline void amount_take(struct heap_amount *amount, const struct weight *weight)
 {
 	amount->count -= weight->count;
 	amount->bytes -= weight->bytes;
@@ -183,7 +177,7 @@ static uint32_t find_other_site(struct heap *heap, process_id process, stack_id 
 }
 
 // The site of an allocation with `stack` in `process`, or SITE_NONE if the query leaves it out.
-TWICE uint32_t find_site(struct heap *heap, process_id process, stack_id stack)
+static inline uint32_t find_site(struct heap *heap, process_id process, stack_id stack)
 {
 	if (stack < heap->stack_site_capacity) {
 		uint32_t index = heap->stack_site[stack];
@@ -195,60 +189,40 @@ TWICE uint32_t find_site(struct heap *heap, process_id process, stack_id stack)
 	return find_other_site(heap, process, stack);
 }
 
-// Call before a site's live figures change: see "at the peak" in heap.h.
-TWICE void site_settle(struct heap *heap, struct heap_site *site, bool plain)
-{
-	if (site->peak_epoch == heap->peak_epoch)
-		return;
-	site->peak_epoch = heap->peak_epoch;
-	site->at_peak = site->live;
-	if (!plain && heap->variances)
-		heap->variances[site - heap->sites].at_peak =
-			heap->variances[site - heap->sites].live;
-}
-
-TWICE void peak_raise(struct heap_counts *counts, const struct heap_amount *level,
-		      const struct trace_event *event)
-{
-	counts->peak = *level;
-	counts->peak_ns = event->time_ns;
-	counts->peak_number = event->number;
-}
-
 // A counted block begins to live, or lives again.
-TWICE void live_add(struct heap *heap, struct heap_thread_state *thread, struct heap_site *site,
-		    uint64_t size, const struct trace_event *event, bool plain)
+static inline void live_add(struct heap *heap, struct heap_thread_state *thread,
+			    struct heap_site *site, uint64_t size, const struct trace_event *event)
 {
 	struct heap_counts *process = &heap->processes[thread->process].counts;
-	struct weight weight = weigh(heap, (uint32_t)(site - heap->sites), size, plain);
+	struct weight weight = weigh(heap, (uint32_t)(site - heap->sites), size);
 
-	site_settle(heap, site, plain);
+	heap_settle_site(heap, site);
 	amount_add(&site->live, &weight);
 	amount_add(&process->live, &weight);
 	amount_add(&heap->level, &weight);
-	if (!plain && heap->variances)
+	if (heap->variances)
 		heap->variances[site - heap->sites].live += weight.bytes_variance;
 	bound_change(&heap->bound, &thread->bound, event->time_ns, (int64_t)weight.bytes);
 	if (process->live.bytes > process->peak.bytes)
-		peak_raise(process, &process->live, event);
+		heap_raise_peak(process, &process->live, event);
 	if (heap->level.bytes > heap->totals.counts.peak.bytes) {
-		peak_raise(&heap->totals.counts, &heap->level, event);
+		heap_raise_peak(&heap->totals.counts, &heap->level, event);
 		heap->peak_epoch++;
 	}
 }
 
 // A counted block of process `id` ceases to live.
-TWICE void live_take(struct heap *heap, process_id id, struct bound_thread *thread, uint32_t index,
-		     uint64_t size, uint64_t time_ns, bool plain)
+static inline void live_take(struct heap *heap, process_id id, struct bound_thread *thread,
+			     uint32_t index, uint64_t size, uint64_t time_ns)
 {
 	struct heap_site *site = &heap->sites[index];
-	struct weight weight = weigh(heap, index, size, plain);
+	struct weight weight = weigh(heap, index, size);
 
-	site_settle(heap, site, plain);
+	heap_settle_site(heap, site);
 	amount_take(&site->live, &weight);
 	amount_take(&heap->processes[id].counts.live, &weight);
 	amount_take(&heap->level, &weight);
-	if (!plain && heap->variances)
+	if (heap->variances)
 		heap->variances[index].live -= weight.bytes_variance;
 	bound_change(&heap->bound, thread, time_ns, (int64_t)(0 - weight.bytes));
 }
@@ -265,24 +239,42 @@ static struct blocks *blocks_of(struct heap_process_state *process, heap_id id)
 	return &process->heaps[id];
 }
 
+// The block of an address that is near, alive or not; NULL: the table has it, if it is anywhere.
+static inline struct block *near_block(struct heap *heap, process_id process,
+				       const struct trace_event *event, uint64_t address,
+				       uint32_t spot)
+{
+	struct heap_near *near;
+
+	if (spot >= READER_SPOTS || event->heap != 0 || heap->estimated)
+		return NULL;
+	near = &heap->near[spot];
+	if (near->turn != heap->near_turn)
+		heap_bring_near(heap, process, spot, address, BLOCKS_NO_HINT);
+	ASSERT(near->address == address);
+	return near->process == process ? &near->block : NULL;
+}
+
 // Put a block of `size` where none should be; one that is there was freed without our seeing it.
 // The size of the old block is looked up before the new one is written over it.
-TWICE struct block *place_block(struct heap *heap, struct heap_thread_state *thread,
-				const struct trace_event *event, uint64_t size,
-				const struct blocks_hint *hint)
+static inline struct block *place_block(struct heap *heap, struct heap_thread_state *thread,
+					const struct trace_event *event, uint64_t size,
+					uint32_t spot)
 {
 	struct heap_process_state *process = &heap->processes[thread->process];
 	bool added;
 	struct blocks *blocks = blocks_of(process, event->heap);
-	struct block *block = hint ? blocks_put_at(blocks, event->address, *hint, &added)
-				   : blocks_put(blocks, event->address, &added);
+	struct block *block = near_block(heap, thread->process, event, event->address, spot);
 
+	if (block)
+		added = block->owner == 0;
+	else
+		block = blocks_put(blocks, event->address, &added);
 	if (!added && block->site != SITE_NONE) {
 		uint64_t lost = blocks_size(blocks, block);
 
-		live_take(heap, thread->process, &thread->bound, block->site, lost, event->time_ns,
-			  false);
-		process->counts.lost_frees += weigh(heap, block->site, lost, false).count;
+		live_take(heap, thread->process, &thread->bound, block->site, lost, event->time_ns);
+		process->counts.lost_frees += weigh(heap, block->site, lost).count;
 	}
 	blocks_set_size(blocks, block, size);
 	return block;
@@ -296,18 +288,18 @@ static bool event_selected(const struct heap *heap, const struct trace_event *ev
 }
 
 // What was there before the trace or its window counts in levels and not as an allocation.
-TWICE void allocate(struct heap *heap, struct heap_thread_state *thread,
-		    const struct trace_event *event, const struct blocks_hint *hint, bool plain)
+static inline void allocate(struct heap *heap, struct heap_thread_state *thread,
+			    const struct trace_event *event, uint32_t spot)
 {
 	struct heap_counts *counts = &heap->processes[thread->process].counts;
-	struct block *block = place_block(heap, thread, event, event->size, hint);
+	struct block *block = place_block(heap, thread, event, event->size, spot);
 	struct weight weight;
-	bool before = event->number < heap->before_end || (!plain && event->kind == TRACE_BEFORE);
+	bool before = event->number < heap->before_end || event->kind == TRACE_BEFORE;
 	struct heap_site *site;
 
 	block->owner = event->thread + 1;
 	block->site = SITE_NONE;
-	if (plain || (thread->selected && event_selected(heap, event)))
+	if (thread->selected && event_selected(heap, event))
 		block->site = find_site(heap, thread->process, event->stack);
 	if (!before) {
 		thread->last_address = event->address;
@@ -317,10 +309,10 @@ TWICE void allocate(struct heap *heap, struct heap_thread_state *thread,
 		return;
 
 	site = &heap->sites[block->site];
-	weight = weigh(heap, block->site, event->size, plain);
+	weight = weigh(heap, block->site, event->size);
 	if (before) {
 		amount_add(&counts->before, &weight);
-		live_add(heap, thread, site, event->size, event, plain);
+		live_add(heap, thread, site, event->size, event);
 		return;
 	}
 	amount_add(&counts->allocated, &weight);
@@ -330,11 +322,11 @@ TWICE void allocate(struct heap *heap, struct heap_thread_state *thread,
 	if (event->size > site->largest_bytes)
 		site->largest_bytes = event->size;
 	amount_add(&site->allocated, &weight);
-	if (!plain && heap->variances) {
+	if (heap->variances) {
 		heap->variances[block->site].allocated += weight.bytes_variance;
 		heap->variances[block->site].allocated_count += weight.count_variance;
 	}
-	live_add(heap, thread, site, event->size, event, plain);
+	live_add(heap, thread, site, event->size, event);
 }
 
 bool heap_judges_frees(const struct heap *heap)
@@ -376,30 +368,36 @@ static void release_unknown(struct heap *heap, struct heap_thread_state *thread,
 // `*pending`, which is filled in any case and not made active here: only a first half keeps it, and
 // all others drop it. A block that its own thread frees before its next allocation is temporary; of
 // samples that is not known, since allocations between may be missing.
-TWICE void release(struct heap *heap, struct heap_thread_state *thread,
-		   const struct trace_event *event, uint64_t address, struct pending *pending,
-		   const struct blocks_hint *hint, bool plain)
+static inline void release(struct heap *heap, struct heap_thread_state *thread,
+			   const struct trace_event *event, uint64_t address,
+			   struct pending *pending, uint32_t spot)
 {
 	struct heap_process_state *process = &heap->processes[thread->process];
 	struct blocks *blocks = blocks_of(process, event->heap);
+	struct block *near = near_block(heap, thread->process, event, address, spot);
 	struct weight weight;
 
 	pending->active = pending->temporary = pending->inherited = false;
 	pending->address = address;
-	pending->known =
-		hint ? blocks_take_at(blocks, address, *hint, &pending->block, &pending->size)
-		     : blocks_take(blocks, address, &pending->block, &pending->size);
+	if (near) {
+		pending->block = *near;
+		pending->known = near->owner != 0;
+		near->owner = 0;
+	} else {
+		pending->known = blocks_take_at(blocks, address, BLOCKS_NO_HINT, &pending->block);
+	}
 	if (!pending->known) {
 		release_unknown(heap, thread, address, pending);
 		return;
 	}
+	pending->size = blocks_size(blocks, &pending->block);
 	if (pending->block.site == SITE_NONE)
 		return;
 
-	weight = weigh(heap, pending->block.site, pending->size, plain);
+	weight = weigh(heap, pending->block.site, pending->size);
 	process->counts.frees += weight.count;
 	live_take(heap, thread->process, &thread->bound, pending->block.site, pending->size,
-		  event->time_ns, plain);
+		  event->time_ns);
 	if (pending->block.owner == event->thread + 1 && thread->allocated &&
 	    thread->last_address == address && !heap->estimated) {
 		pending->temporary = true;
@@ -410,7 +408,7 @@ TWICE void release(struct heap *heap, struct heap_thread_state *thread,
 
 // The realloc failed: what its first half ended lives on, and was never freed.
 static void undo(struct heap *heap, struct heap_thread_state *thread,
-		 const struct trace_event *event)
+		 const struct trace_event *event, uint32_t spot)
 {
 	struct heap_process_state *process = &heap->processes[thread->process];
 	struct pending *pending = thread->pending;
@@ -425,18 +423,18 @@ static void undo(struct heap *heap, struct heap_thread_state *thread,
 		count_unknown(heap, thread, pending->inherited, -1);
 		return;
 	}
-	block = place_block(heap, thread, event, pending->size, NULL);
+	block = place_block(heap, thread, event, pending->size, spot);
 	block->site = pending->block.site;
 	block->owner = pending->block.owner;
 	if (block->site == SITE_NONE)
 		return;
-	weight = weigh(heap, block->site, pending->size, false);
+	weight = weigh(heap, block->site, pending->size);
 	process->counts.frees -= weight.count;
 	if (pending->temporary) {
 		amount_take(&process->counts.temporary, &weight);
 		amount_take(&heap->sites[block->site].temporary, &weight);
 	}
-	live_add(heap, thread, &heap->sites[block->site], pending->size, event, false);
+	live_add(heap, thread, &heap->sites[block->site], pending->size, event);
 }
 
 static bool stack_selected(struct heap *heap, stack_id stack)
@@ -456,20 +454,14 @@ static void count_failed(struct heap *heap, struct heap_thread_state *thread,
 
 // A call that moved a block counts as a realloc wherever the new block counts.
 static void reallocate(struct heap *heap, struct heap_thread_state *thread,
-		       const struct trace_event *event)
+		       const struct trace_event *event, uint32_t spot)
 {
 	struct heap_counts *counts = &heap->processes[thread->process].counts;
 	uint64_t before = counts->allocated.count;
 
-	allocate(heap, thread, event, NULL, false);
+	allocate(heap, thread, event, spot);
 	if (counts->allocated.count != before && !heap->estimated)
 		counts->reallocations++;
-}
-
-static void pass_time(struct heap *heap, uint64_t time_ns)
-{
-	if (time_ns > heap->totals.duration_ns)
-		heap->totals.duration_ns = time_ns;
 }
 
 // A heap is destroyed: all its blocks end. Each block counts as a free, since its life was ended by
@@ -485,15 +477,13 @@ static void destroy(struct heap *heap, const struct trace_event *event)
 	if (event->heap >= process->heaps_count)
 		return;
 	blocks = &process->heaps[event->heap];
-	blocks_far(blocks);
 	while ((block = blocks_next(blocks, &cursor))) {
 		uint64_t size = blocks_size(blocks, block);
 
 		if (block->site == SITE_NONE)
 			continue;
-		process->counts.frees += weigh(heap, block->site, size, false).count;
-		live_take(heap, thread->process, &thread->bound, block->site, size, event->time_ns,
-			  false);
+		process->counts.frees += weigh(heap, block->site, size).count;
+		live_take(heap, thread->process, &thread->bound, block->site, size, event->time_ns);
 	}
 	blocks_fini(blocks);
 	*blocks = (struct blocks){ 0 };
@@ -501,20 +491,23 @@ static void destroy(struct heap *heap, const struct trace_event *event)
 
 // The order matters: what ends goes before what begins, or a realloc in place would find its own
 // new block.
-void heap_count_event(struct heap *heap, const struct trace_event *event, bool undone)
+void heap_count_event(struct heap *heap, const struct trace_event *event, bool undone,
+		      const struct reader_spots *spots)
 {
+	uint32_t spot = spots ? spots->spot : READER_NO_SPOT;
 	struct heap_thread_state *thread;
 	struct pending ended;
 	unsigned effect = effect_of(event->kind);
 	bool call = trace_kind_is_call(event->kind);
 
 	ASSERT(!heap->finished);
+	ASSERT(spots || heap->met_count == 0);
 	ASSERT(!undone || effect & EFFECT_HALF);
 	if (event->thread >= heap->threads_count)
 		return;
 	if (!(effect & EFFECT_CALL) && event->kind != TRACE_BEFORE) {
 		// Of pools and of virtual memory: neither is malloc's.
-		pass_time(heap, event->time_ns);
+		heap_pass_time(heap, event->time_ns);
 		if (effect & EFFECT_DESTROYS &&
 		    heap->threads[event->thread].process < heap->processes_count)
 			destroy(heap, event);
@@ -523,7 +516,7 @@ void heap_count_event(struct heap *heap, const struct trace_event *event, bool u
 	thread = &heap->threads[event->thread];
 	if (thread->process >= heap->processes_count)
 		return;
-	pass_time(heap, event->time_ns);
+	heap_pass_time(heap, event->time_ns);
 	if (event->number < heap->before_end)
 		call = false;
 	if (call)
@@ -536,55 +529,23 @@ void heap_count_event(struct heap *heap, const struct trace_event *event, bool u
 	if (effect & EFFECT_HALF && !undone) {
 		if (!thread->pending)
 			thread->pending = mem_alloc(1, sizeof *thread->pending);
-		release(heap, thread, event, event->address, thread->pending, NULL, false);
+		release(heap, thread, event, event->address, thread->pending, spot);
 		thread->pending->active = true;
 		return;
 	}
 	if (effect & EFFECT_ENDS && !undone)
-		release(heap, thread, event, effect_ended(event), &ended, NULL, false);
+		release(heap, thread, event, effect_ended(event), &ended,
+			event->kind == TRACE_REALLOC && spots ? spots->old_spot : spot);
 	if (effect & EFFECT_MOVES && effect & EFFECT_BEGINS)
-		reallocate(heap, thread, event);
+		reallocate(heap, thread, event, spot);
 	else if (effect & EFFECT_BEGINS)
-		allocate(heap, thread, event, NULL, false);
+		allocate(heap, thread, event, spot);
 	if (effect & EFFECT_UNDOES)
-		undo(heap, thread, event);
+		undo(heap, thread, event, spot);
 	if (effect & EFFECT_FAILS)
 		count_failed(heap, thread, event);
 	if (thread->pending)
 		thread->pending->active = false;
-}
-
-// Events of one thread and one time. `plain` is what lets most of them go the short way: all of the
-// thread is selected, nothing is a sample, and no filter asks about single events. A realloc or a
-// failure goes the long way in any case.
-void heap_add_run(struct heap *heap, const struct trace_event *events, uint32_t count,
-		  const struct blocks_hint *hints)
-{
-	struct heap_thread_state *thread = &heap->threads[events->thread];
-	bool plain = thread->process < heap->processes_count && thread->selected &&
-		     heap->processes[thread->process].selected && !heap->estimated &&
-		     events->number >= heap->before_end && !(heap->query && heap->query->event);
-	struct pending ended;
-
-	ASSERT(count > 0 && events->thread < heap->threads_count);
-	for (uint32_t i = 0; i < count; i++) {
-		const struct trace_event *event = &events[i];
-		bool begins = event->kind <= TRACE_ALIGNED;
-
-		if (!plain || heap->held_count || (!begins && event->kind != TRACE_FREE)) {
-			heap_add_event(heap, event);
-			continue;
-		}
-		heap->totals.events++;
-		heap->totals.events_selected++;
-		if (begins)
-			allocate(heap, thread, event, &hints[i], true);
-		else
-			release(heap, thread, event, event->address, &ended, &hints[i], true);
-		if (thread->pending)
-			thread->pending->active = false;
-	}
-	pass_time(heap, events->time_ns);
 }
 
 // The next blocks of an iteration, and their sites fetched from memory. 0: that is all.
@@ -613,14 +574,14 @@ static void close_block(struct heap *heap, process_id id, const struct block *bl
 			uint64_t time_ns, bool leaves)
 {
 	struct heap_process_state *process = &heap->processes[id];
-	struct weight weight = weigh(heap, block->site, size, false);
+	struct weight weight = weigh(heap, block->site, size);
 
 	amount_add(&heap->sites[block->site].live_at_exit, &weight);
 	amount_add(&process->counts.live_at_exit, &weight);
 	if (heap->variances)
 		heap->variances[block->site].live_at_exit += weight.bytes_variance;
 	if (leaves)
-		live_take(heap, id, &process->exit, block->site, size, time_ns, false);
+		live_take(heap, id, &process->exit, block->site, size, time_ns);
 }
 
 // What is alive now in a heap of the process was alive at the end of it. `leaves`: it ends with the
@@ -632,7 +593,7 @@ static void close_blocks(struct heap *heap, process_id id, struct blocks *blocks
 	struct blocks_cursor cursor = { 0 };
 	size_t count;
 
-	blocks_far(blocks);
+	ASSERT(heap->met_count == 0);
 	while ((count = next_blocks(heap, blocks, &cursor, next)))
 		for (size_t i = 0; i < count; i++)
 			close_block(heap, id, next[i], blocks_size(blocks, next[i]), time_ns,
@@ -646,6 +607,7 @@ static void close_process(struct heap *heap, process_id id, uint64_t time_ns, bo
 {
 	struct heap_process_state *process = &heap->processes[id];
 
+	heap_send_far(heap);
 	close_blocks(heap, id, &process->blocks, time_ns, leaves);
 	for (size_t i = 0; i < process->heaps_count; i++)
 		close_blocks(heap, id, &process->heaps[i], time_ns, leaves);
@@ -660,7 +622,7 @@ void heap_end_process(struct heap *heap, process_id process, uint64_t time_ns)
 void heap_add_note(struct heap *heap, const struct trace_note *note)
 {
 	ASSERT(!heap->finished);
-	pass_time(heap, note->time_ns);
+	heap_pass_time(heap, note->time_ns);
 	if (note->kind == TRACE_NOTE_PROCESS_END && note->process < heap->processes_count)
 		heap_hold_end(heap, note->process, note->time_ns);
 	else if (note->kind == TRACE_NOTE_LOSS)
@@ -737,7 +699,7 @@ void heap_finish(struct heap *heap)
 		sum_counts(sum, &heap->processes[id].counts);
 	}
 	for (size_t i = 1; i < heap->sites_count; i++)
-		site_settle(heap, &heap->sites[i], false);
+		heap_settle_site(heap, &heap->sites[i]);
 	sum->live = heap->level;
 	ASSERT(sum->before.count + sum->allocated.count ==
 	       sum->frees + sum->lost_frees + sum->live_at_exit.count);

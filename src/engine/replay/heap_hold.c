@@ -22,6 +22,8 @@ void heap_hold_no_more(struct heap *heap)
 {
 	size_t count = heap->held_count;
 
+	if (count > 0)
+		heap_send_far(heap);
 	heap->held_count = 0;
 	heap->held_waiting = 0;
 	for (size_t i = 0; i < count; i++) {
@@ -33,7 +35,7 @@ void heap_hold_no_more(struct heap *heap)
 		}
 		if (held->event.thread < heap->threads_count)
 			heap->threads[held->event.thread].waits = false;
-		heap_count_event(heap, &held->event, held->undone);
+		heap_count_event(heap, &held->event, held->undone, NULL);
 	}
 }
 
@@ -66,7 +68,8 @@ static void hold(struct heap *heap, struct heap_held held)
 
 // A call is settled before it is held: it may be the second half that all wait for, and a new first
 // half waits with itself as the first that is held.
-void heap_add_event(struct heap *heap, const struct trace_event *event)
+void heap_add_at(struct heap *heap, const struct trace_event *event,
+		 const struct reader_spots *spots)
 {
 	ASSERT(!heap->finished);
 	if (event->thread < heap->threads_count && effect_of(event->kind) & EFFECT_CALL)
@@ -76,7 +79,13 @@ void heap_add_event(struct heap *heap, const struct trace_event *event)
 		return;
 	}
 	heap_hold_no_more(heap);
-	heap_count_event(heap, event, false);
+	heap_count_event(heap, event, false, spots);
+}
+
+void heap_add_event(struct heap *heap, const struct trace_event *event)
+{
+	heap_send_far(heap);
+	heap_add_at(heap, event, NULL);
 }
 
 // A process that ends answers for its threads: no second half will come, so their blocks have

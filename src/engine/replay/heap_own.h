@@ -1,5 +1,6 @@
-// heap_own: what the parts of the heap share: heap.c, which counts, heap_hold.c, which waits for
-// the other halves of reallocs, and heap_read.c, which reads.
+// heap_own: what the parts of the heap share: heap.c, which counts, heap_calls.c, which counts
+// runs of calls, heap_hold.c, which waits for the other halves of reallocs, and heap_read.c, which
+// reads.
 //
 // The fast path is here: a block is found in the table of its heap, its figures go to its site,
 // and nothing is allocated unless a table grows.
@@ -51,6 +52,18 @@ struct heap_thread_state {
 	struct bound_thread bound;
 };
 
+// What lives at an address that has a spot in the block of events that is being counted, so that no
+// table is asked for it again. It is here from when it is first met, and in no table; with the
+// block of events it goes to its table, if it lives. So of what lives shortly, tables know nothing.
+// Nothing is near of estimates: they are sums of fractions, which differ by the order in the
+// tables.
+struct heap_near {
+	uint64_t address;
+	struct block block; // without an owner: none lives there
+	process_id process; // whose; others find theirs in their own tables
+	uint32_t turn;      // any but heap.near_turn: it is not here
+};
+
 // An event that is not counted yet, for it came while a realloc was at work, or a process's end.
 struct heap_held {
 	struct trace_event event; // of an end, the time alone
@@ -68,6 +81,12 @@ struct heap {
 	struct heap_amount level; // alive now, all processes
 	struct bound bound;
 	uint64_t peak_epoch; // counts new peaks
+
+	struct heap_near *near; // by spot, the one that is none too; NULL: no event had one yet
+	uint64_t near_block;    // of events, whose spots they are
+	uint32_t near_turn;     // rises each time that all go to their tables
+	uint32_t *met;          // the spots of those that are near
+	uint32_t met_count;
 
 	struct heap_process_state *processes;
 	size_t processes_count, processes_capacity;
@@ -100,13 +119,58 @@ struct heap {
 	void *on_vm_context;
 };
 
-// A row of calls on malloc's heap, of one thread that is known and at one time; and where the block
-// of each may be.
-void heap_add_run(struct heap *heap, const struct trace_event *events, uint32_t count,
-		  const struct blocks_hint *hints);
+static inline void heap_pass_time(struct heap *heap, uint64_t time_ns)
+{
+	if (time_ns > heap->totals.duration_ns)
+		heap->totals.duration_ns = time_ns;
+}
+
+// Call before a site's live figures change: see "at the peak" in heap.h.
+static inline void heap_settle_site(struct heap *heap, struct heap_site *site)
+{
+	if (site->peak_epoch == heap->peak_epoch)
+		return;
+	site->peak_epoch = heap->peak_epoch;
+	site->at_peak = site->live;
+	if (heap->variances)
+		heap->variances[site - heap->sites].at_peak =
+			heap->variances[site - heap->sites].live;
+}
+
+static inline void heap_raise_peak(struct heap_counts *counts, const struct heap_amount *level,
+				   const struct trace_event *event)
+{
+	counts->peak = *level;
+	counts->peak_ns = event->time_ns;
+	counts->peak_number = event->number;
+}
+
+// All that is near goes to its table.
+void heap_send_far(struct heap *heap);
+
+// What comes has spots of this block of events, which is not 0.
+void heap_near_of(struct heap *heap, uint64_t block);
+
+// The spot, at which there is nothing yet, is of this process: what its table has there comes near.
+void heap_bring_near(struct heap *heap, process_id process, uint32_t spot, uint64_t address,
+		     struct blocks_hint hint);
+
+static inline bool heap_is_near(const struct heap *heap, uint32_t spot)
+{
+	return heap->near[spot].turn == heap->near_turn;
+}
+
+// A row of calls on malloc's heap, of one thread that is known and at one time, with spots.
+void heap_add_calls(struct heap *heap, const struct reader_calls *calls);
+
+// The same as heap_add_event, with spots (NULL: none is known).
+void heap_add_at(struct heap *heap, const struct trace_event *event,
+		 const struct reader_spots *spots);
 
 // Count one event. `undone`: it is the first half of a realloc that will fail, so nothing happens.
-void heap_count_event(struct heap *heap, const struct trace_event *event, bool undone);
+// `spots` is NULL where nothing is near.
+void heap_count_event(struct heap *heap, const struct trace_event *event, bool undone,
+		      const struct reader_spots *spots);
 
 // The process has ended.
 void heap_end_process(struct heap *heap, process_id process, uint64_t time_ns);
