@@ -133,6 +133,25 @@ struct heard {
 	int fd; // that it sent; -1: none
 };
 
+// What is aligned has room for two: one that is not wanted is closed, or strangers could fill our
+// table with them.
+static int first_of(struct cmsghdr *header)
+{
+	size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+	int first = -1;
+
+	for (size_t i = 0, fd_size = sizeof(int); i < count; i++) {
+		int fd;
+
+		memcpy(&fd, CMSG_DATA(header) + i * fd_size, fd_size);
+		if (i == 0)
+			first = fd;
+		else
+			close(fd);
+	}
+	return first;
+}
+
 // Its fields are all set, and `fd` is the caller's. -1 with errno: as recv.
 static ssize_t receive(int fd, struct heard *heard)
 {
@@ -155,7 +174,7 @@ static ssize_t receive(int fd, struct heard *heard)
 		return size;
 	if (message.msg_controllen >= CMSG_LEN(sizeof(int)) &&
 	    control.header.cmsg_level == SOL_SOCKET && control.header.cmsg_type == SCM_RIGHTS)
-		memcpy(&heard->fd, CMSG_DATA(&control.header), sizeof heard->fd);
+		heard->fd = first_of(&control.header);
 	heard->size = (size_t)size;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &heard->from, &length) != 0)
 		return 0;
@@ -323,10 +342,27 @@ static void tell_unheard(struct door *door, const struct heard *heard, const str
 	door_queue_put(&door->queue, event);
 }
 
+// Arguments that are written over up to the end go on where the environment was, as far as the
+// kernel knows. It may speak of another program by now: of that they are no beginning.
+static void take_longer_args(struct door_arrival *arrival, const char *sent, size_t sent_size)
+{
+	uint32_t count;
+	char **args = peer_args(arrival->pid, &count);
+	const char *last = count > 0 ? args[count - 1] : NULL;
+
+	if (last == NULL || (size_t)(last - args[0]) + strlen(last) < sent_size ||
+	    memcmp(args[0], sent, sent_size) != 0) {
+		mem_free(args);
+		return;
+	}
+	mem_free(arrival->args);
+	arrival->args = args;
+	arrival->args_count = count;
+}
+
 // A forked child that does not wait. Its segment is taken as it is: it may have written there.
 //
-// Its arguments are those that it had when it began, as its hello has them. Where they are written
-// over up to the end the kernel may know more of them.
+// Its arguments are those that it had when it began, as its hello has them.
 static void take_image(struct door *door, int fd, struct heard *heard)
 {
 	const struct segment_hello *hello = &heard->hello;
@@ -339,6 +375,7 @@ static void take_image(struct door *door, int fd, struct heard *heard)
 	struct err err;
 
 	heard->fd = -1;
+	arrival->pidfd = -1;
 	if (!share_adopt(&arrival->share, segment_fd, hello->image, door->options->segment_options,
 			 door->options->info.sample_bytes, &err)) {
 		tell_unheard(door, heard, &err);
@@ -356,10 +393,9 @@ static void take_image(struct door *door, int fd, struct heard *heard)
 	arrival->user = heard->from.uid;
 	arrival->user_known = true;
 	arrival->pidfd = peer_pidfd(fd, arrival->pid);
+	arrival->args = peer_args_of(args, args_length, &arrival->args_count);
 	if (args_length > 0 && args[args_length - 1] != '\0')
-		arrival->args = peer_args(arrival->pid, &arrival->args_count);
-	if (arrival->args_count == 0)
-		arrival->args = peer_args_of(args, args_length, &arrival->args_count);
+		take_longer_args(arrival, args, args_length);
 	arrival->space_old = !peer_space(arrival->pid, arrival->pidfd, hello->abi == 32 ? 32 : 64,
 					 hello->parent_image, &arrival->space);
 	watch_arrival(door, arrival);

@@ -214,6 +214,35 @@ def children_that_end_before_the_collector_hears_of_them_are_recorded():
 
 
 @test
+def arguments_of_a_child_that_became_another_program_are_its_own():
+    """They are written over to their end, so that the kernel is asked how they go on."""
+    recorder = started([*python()[0], "-c", """
+import ctypes, os, time
+start, end = (int(field) for field in open("/proc/self/stat").read().rsplit(")")[1].split()[45:47])
+ctypes.memset(start, ord("x"), end - start)
+print("ready", flush=True)
+while not os.path.exists("go"): time.sleep(0.01)
+child = os.fork()
+if child == 0:
+    os.execl("/bin/sh", "sh", "-c", "touch done; while [ ! -e over ]; do sleep 0.01; done")
+os.waitpid(child, 0)
+"""])
+    collector = collector_of(recorder.pid)
+    os.kill(collector, signal.SIGSTOP)
+    try:
+        open("go", "w", encoding="ascii").close()
+        time.sleep(1) # for the fork; the new program waits for the collector
+    finally:
+        os.kill(collector, signal.SIGCONT)
+    wait_for(lambda: os.path.exists("done"), "the program")
+    open("over", "w", encoding="ascii").close()
+    code, _, err = finished(recorder)
+    equal(0, code, err)
+    forked = [fields for fields in Trace().processes.values() if fields.get("start") == "fork"]
+    equal({"x"}, set(forked[0]["args"][0]), "arguments of the child")
+
+
+@test
 def a_library_of_a_child_that_has_ended_is_looked_for_in_its_root():
     """By then nothing says any more which root that was, but its parent."""
     need_root()

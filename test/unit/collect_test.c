@@ -366,6 +366,79 @@ TEST(collect_begins_a_forked_child_where_its_parent_forked)
 	forget(&told);
 }
 
+// Says hello as a child that goes on does, and gives `fds_count` descriptors that are no segment.
+static void say_with(const char *socket_name, const struct segment_hello *hello, size_t fds_count)
+{
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(2 * sizeof(int))];
+	} control = { 0 };
+	struct iovec part = { (void *)(uintptr_t)hello, offsetof(struct segment_hello, exe) };
+	struct msghdr message = {
+		.msg_iov = &part,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = CMSG_SPACE(fds_count * sizeof(int)),
+	};
+	int fds[2] = { STDERR_FILENO, STDERR_FILENO };
+	int fd = fake_connect(socket_name);
+
+	control.header.cmsg_level = SOL_SOCKET;
+	control.header.cmsg_type = SCM_RIGHTS;
+	control.header.cmsg_len = CMSG_LEN(fds_count * sizeof(int));
+	memcpy(CMSG_DATA(&control.header), fds, fds_count * sizeof(int));
+	CHECK(sendmsg(fd, &message, MSG_NOSIGNAL) > 0);
+	close(fd);
+}
+
+static void hostile_guest(const char *socket_name)
+{
+	struct fake_guest guest;
+	struct segment_hello hello = { 0 };
+
+	fake_join(&guest, socket_name, &hello);
+	hello.start = SEGMENT_START_FORK;
+	hello.exe_length = 0;
+	hello.parent_image = guest.welcome.image;
+	for (hello.image = 1000; hello.image < 1010; hello.image++) {
+		say_with(socket_name, &hello, 1);
+		say_with(socket_name, &hello, 2);
+	}
+	hello.image = 0;
+	fake_join(&guest, socket_name, &hello); // is answered when those before were heard
+	_exit(0);
+}
+
+static size_t count_descriptors(void)
+{
+	size_t count = 0;
+
+	for (int fd = 0; fd < 1000; fd++)
+		count += fcntl(fd, F_GETFD) >= 0;
+	return count;
+}
+
+// Each session's threads keep some that say of what control group a process is.
+TEST(collect_keeps_its_descriptors_whatever_it_is_sent)
+{
+	size_t counts[2];
+
+	CHECK(fcntl(STDIN_FILENO, F_GETFD) >= 0);
+	for (size_t i = 0; i < 2; i++) {
+		struct fake_session session;
+		int status;
+		pid_t pid;
+
+		fake_session_open(&session, 0);
+		FAKE_PROCESS(pid, hostile_guest(session.socket_name));
+		wait_for(pid, &status);
+		fake_session_close(&session, COLLECT_ENDED);
+		CHECK(fcntl(STDIN_FILENO, F_GETFD) >= 0);
+		counts[i] = count_descriptors();
+	}
+	CHECK(counts[1] < counts[0] + 5);
+}
+
 static void daemon_parent(const char *socket_name)
 {
 	struct fake_guest guest;
