@@ -125,15 +125,15 @@ static void take_space(const struct process_list *process_list, struct door_arri
 		arrival->space = parent->arrival->space;
 }
 
-// A child gives itself a number where it does not wait for an answer. Two of one would be mixed up.
+// A child gives itself a number where it does not wait for an answer: one that is another's, or
+// will be given to another. Two of one would be mixed up.
 static bool number_is_free(struct process_list *process_list, const struct door_arrival *arrival)
 {
 	char line[96];
 
-	if (arrival->hello.image == 0 || process_list_image(process_list, arrival->image) == NULL)
+	if (process_list_image(process_list, arrival->image) == NULL)
 		return true;
-	snprintf(line, sizeof line,
-		 "process %u is not recorded: the number that it gives itself is another's",
+	snprintf(line, sizeof line, "process %u is not recorded: its number is another's",
 		 arrival->pid);
 	trace_builder_unseen(process_list->trace_builder,
 			     process_list_number(process_list, arrival->parent_pid), line);
@@ -178,14 +178,16 @@ void process_list_arrive(struct process_list *process_list, struct door_arrival 
 	append(&process_list->arrivals, image);
 }
 
-// A replaced image has ended by its exec; the end of the process is its successor's.
+// A replaced image has ended by its exec; the end of the process is its successor's. What ended may
+// be another one that gave itself this number.
 void process_list_exit(struct process_list *process_list, uint32_t id, uint64_t time_ns)
 {
 	struct image *image = find_id(process_list->images, id);
 
 	if (image == NULL)
 		image = find_id(process_list->arrivals, id);
-	if (image == NULL || image->replaced)
+	if (image == NULL || image->replaced ||
+	    (image->arrival->pidfd > 0 && !peer_ended(image->arrival->pidfd)))
 		return;
 	image->exited = true;
 	image->exited_ns = time_ns;

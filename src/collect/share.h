@@ -21,7 +21,7 @@ struct share {
 bool share_open(struct share *share, uint32_t image, uint32_t options, uint64_t sample_bytes,
 		struct err *err);
 
-// Linux: the same with the file `fd` that a guest has made. It is taken: closed where that fails.
+// Linux: the same with the file `fd` that a guest has made. It is taken: refused where that fails.
 bool share_adopt(struct share *share, int fd, uint32_t image, uint32_t options,
 		 uint64_t sample_bytes, struct err *err);
 

@@ -29,7 +29,7 @@ static size_t share_mapped_bytes(const struct share *share)
 	return share->whole ? segment_ring_at(SEGMENT_LANES_MAX) : SEGMENT_RINGS_AT;
 }
 
-// The file is the share's, or closed.
+// The file is the share's, or still the caller's.
 static bool share_map(struct share *share, int fd, uint32_t image, uint32_t options,
 		      uint64_t sample_bytes, struct err *err)
 {
@@ -37,11 +37,8 @@ static bool share_map(struct share *share, int fd, uint32_t image, uint32_t opti
 
 	share->whole = share_may_be_whole();
 	base = mmap(NULL, share_mapped_bytes(share), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (base == MAP_FAILED) {
-		err_errno(err, errno, "cannot map a segment");
-		close(fd);
-		return false;
-	}
+	if (base == MAP_FAILED)
+		return err_errno(err, errno, "cannot map a segment");
 	share->fd = fd;
 	share_begin(share, base, image, options, sample_bytes, (uint32_t)getpid());
 	return true;
@@ -57,12 +54,12 @@ bool share_open(struct share *share, uint32_t image, uint32_t options, uint64_t 
 	memset(share, 0, sizeof *share);
 	if (fd < 0)
 		return err_errno(err, errno, "cannot make a segment");
-	if (ftruncate(fd, (off_t)segment_ring_at(SEGMENT_LANES_MAX)) != 0) {
+	if (ftruncate(fd, (off_t)segment_ring_at(SEGMENT_LANES_MAX)) != 0)
 		err_errno(err, errno, "cannot size a segment");
-		close(fd);
-		return false;
-	}
-	return share_map(share, fd, image, options, sample_bytes, err);
+	else if (share_map(share, fd, image, options, sample_bytes, err))
+		return true;
+	close(fd);
+	return false;
 }
 
 // Memory of the kernel's (a file of another kind could block who reads it), and large enough.
@@ -72,18 +69,6 @@ static bool share_is_fit(int fd)
 
 	return fcntl(fd, F_GET_SEALS) >= 0 && fstat(fd, &status) == 0 &&
 	       status.st_size == (off_t)segment_ring_at(SEGMENT_LANES_MAX);
-}
-
-bool share_adopt(struct share *share, int fd, uint32_t image, uint32_t options,
-		 uint64_t sample_bytes, struct err *err)
-{
-	memset(share, 0, sizeof *share);
-	if (!share_is_fit(fd)) {
-		err_set(err, ERR_IO, "what it sent is not a segment");
-		close(fd);
-		return false;
-	}
-	return share_map(share, fd, image, options, sample_bytes, err);
 }
 
 void share_refuse(int fd)
@@ -98,6 +83,18 @@ void share_refuse(int fd)
 		munmap(segment, SEGMENT_HEADER_BYTES);
 	}
 	close(fd);
+}
+
+bool share_adopt(struct share *share, int fd, uint32_t image, uint32_t options,
+		 uint64_t sample_bytes, struct err *err)
+{
+	memset(share, 0, sizeof *share);
+	if (!share_is_fit(fd))
+		err_set(err, ERR_IO, "what it sent is not a segment");
+	else if (share_map(share, fd, image, options, sample_bytes, err))
+		return true;
+	share_refuse(fd);
+	return false;
 }
 
 void share_close(struct share *share)

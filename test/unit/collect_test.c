@@ -366,8 +366,9 @@ TEST(collect_begins_a_forked_child_where_its_parent_forked)
 	forget(&told);
 }
 
-// Says hello as a child that goes on does, and gives `fds_count` descriptors that are no segment.
-static void say_with(const char *socket_name, const struct segment_hello *hello, size_t fds_count)
+// Says hello as a child that goes on does, with these descriptors.
+static void say_with(const char *socket_name, const struct segment_hello *hello, const int *fds,
+		     size_t fds_count)
 {
 	union {
 		struct cmsghdr header;
@@ -380,7 +381,6 @@ static void say_with(const char *socket_name, const struct segment_hello *hello,
 		.msg_control = control.bytes,
 		.msg_controllen = CMSG_SPACE(fds_count * sizeof(int)),
 	};
-	int fds[2] = { STDERR_FILENO, STDERR_FILENO };
 	int fd = fake_connect(socket_name);
 
 	control.header.cmsg_level = SOL_SOCKET;
@@ -393,6 +393,7 @@ static void say_with(const char *socket_name, const struct segment_hello *hello,
 
 static void hostile_guest(const char *socket_name)
 {
+	static const int no_segment[2] = { STDERR_FILENO, STDERR_FILENO };
 	struct fake_guest guest;
 	struct segment_hello hello = { 0 };
 
@@ -401,8 +402,8 @@ static void hostile_guest(const char *socket_name)
 	hello.exe_length = 0;
 	hello.parent_image = guest.welcome.image;
 	for (hello.image = 1000; hello.image < 1010; hello.image++) {
-		say_with(socket_name, &hello, 1);
-		say_with(socket_name, &hello, 2);
+		say_with(socket_name, &hello, no_segment, 1);
+		say_with(socket_name, &hello, no_segment, 2);
 	}
 	hello.image = 0;
 	fake_join(&guest, socket_name, &hello); // is answered when those before were heard
@@ -437,6 +438,105 @@ TEST(collect_keeps_its_descriptors_whatever_it_is_sent)
 		counts[i] = count_descriptors();
 	}
 	CHECK(counts[1] < counts[0] + 5);
+}
+
+// A child that goes on with a number of its choice, and began at a time of its choice.
+static void choose_number(const char *socket_name, const struct fake_guest *parent, uint32_t image,
+			  uint64_t time_ns)
+{
+	struct fake_guest guest = *parent;
+	struct fake_lane lane;
+	struct segment_hello hello = {
+		.magic = SEGMENT_MAGIC,
+		.version = SEGMENT_VERSION,
+		.start = SEGMENT_START_FORK,
+		.pid = (uint32_t)getpid(),
+		.parent_pid = (uint32_t)getppid(),
+		.parent_image = parent->welcome.image,
+		.frames_count = 1,
+		.modules_count = 1,
+		.abi = 64,
+		.image = image,
+		.time_ns = time_ns,
+	};
+	char *base;
+
+	guest.segment_fd = memfd_create("segment", MFD_CLOEXEC);
+	CHECK_EQ(0, ftruncate(guest.segment_fd, (off_t)segment_ring_at(SEGMENT_LANES_MAX)));
+	base = mmap(NULL, SEGMENT_RINGS_AT, PROT_READ | PROT_WRITE, MAP_SHARED, guest.segment_fd,
+		    0);
+	guest.segment = (struct segment *)(void *)base;
+	guest.lanes = (struct lane_shared *)(void *)(base + SEGMENT_LANES_AT);
+	guest.frames = (struct segment_frame *)(void *)(base + SEGMENT_FRAMES_AT);
+	say_with(socket_name, &hello, &guest.segment_fd, 1);
+	atomic_store(&guest.segment->joined, 1);
+	fake_lane_open(&lane, &guest, 1);
+	write_events(&lane, 3);
+	_exit(7);
+}
+
+// `before`: how far before its next number.
+static void parent_of_chooser(const char *socket_name, uint32_t before)
+{
+	struct fake_guest guest;
+	struct fake_lane lane;
+	struct segment_hello hello = { 0 };
+	int status;
+	pid_t pid;
+
+	fake_join(&guest, socket_name, &hello);
+	fake_lane_open(&lane, &guest, 1);
+	write_events(&lane, 2);
+	usleep(50000);
+	for (size_t i = 0; i < (before ? 8 : 1); i++) {
+		FAKE_PROCESS(pid, choose_number(socket_name, &guest,
+						atomic_load(&guest.clock->images) + 1 - before, 1));
+		wait_for(pid, &status);
+	}
+	FAKE_PROCESS(pid, record_calls(socket_name)); // is answered when that one was heard
+	wait_for(pid, &status);
+	usleep(300000);
+	write_events(&lane, 2);
+	_exit(5);
+}
+
+static struct told record_chooser(struct fake_session *session, uint32_t before)
+{
+	int status;
+	pid_t pid;
+
+	fake_session_open(session, 0);
+	FAKE_PROCESS(pid, parent_of_chooser(session->socket_name, before));
+	wait_for(pid, &status);
+	fake_session_close(session, COLLECT_ENDED);
+	return listen_to(session);
+}
+
+TEST(collect_takes_a_child_of_the_past_as_one_of_now)
+{
+	struct fake_session session;
+	struct told told;
+
+	// Its number is given again, to one that is not recorded therefore.
+	told = record_chooser(&session, 0);
+	CHECK_EQ(2, reader_processes_count(told.reader));
+	CHECK_EQ(7, told.events_count);
+	CHECK_EQ(7, process(&told, 1)->exit_value);
+	CHECK_EQ(5, process(&told, 0)->exit_value);
+	forget(&told);
+}
+
+TEST(collect_ends_no_process_whose_number_another_one_gave_itself)
+{
+	struct fake_session session;
+	struct told told;
+
+	told = record_chooser(&session, 1);
+	CHECK_EQ(2, reader_processes_count(told.reader));
+	CHECK_EQ(5, process(&told, 0)->exit_value);
+	CHECK_EQ(3, process(&told, 1)->exit_value);
+	CHECK_EQ(8, told.events_count);
+	forget(&told);
 }
 
 static void daemon_parent(const char *socket_name)
