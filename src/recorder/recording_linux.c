@@ -541,7 +541,8 @@ static bool recording_wear_own(struct recording_state *state, int fd, uint32_t p
 static bool recording_may_go_on(const struct segment_clock *clock)
 {
 	return recording_goes_on && recording_parent && clock && !recording_apart &&
-	       !recording_filtered && clock->unheard_max != 0 && !recording_clock_is_over(clock) &&
+	       !recording_filtered && recording_knows_args() && clock->unheard_max != 0 &&
+	       !recording_clock_is_over(clock) &&
 	       !(recording_parent->options & SEGMENT_NO_FOLLOW) &&
 	       (uint32_t)kernel(__NR_getppid) == kernel_pid &&
 	       kernel_limit(KERNEL_LIMIT_FILE) == UINT64_MAX;

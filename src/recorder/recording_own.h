@@ -36,8 +36,10 @@ HIDDEN bool recording_talk(uint32_t start, uint32_t pid, uint32_t spares,
 
 // Keep where the program's arguments are, before it runs.
 HIDDEN void recording_find_args(void);
+HIDDEN bool recording_knows_args(void);
 
-// Hello of a forked child that goes on at once: as `image`, with the segment that it has made.
+// Hello of a forked child that goes on at once: as `image`, with the segment that it has made. The
+// arguments are known.
 // False: it could not be said, and nobody has heard of it.
 HIDDEN bool recording_tell(uint32_t pid, uint32_t image, uint64_t time_ns, int segment_fd);
 

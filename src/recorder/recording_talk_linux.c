@@ -129,6 +129,11 @@ void recording_find_args(void)
 		recording_args_bytes = TALK_ARGS_MAX;
 }
 
+bool recording_knows_args(void)
+{
+	return recording_args != NULL;
+}
+
 // The path is sent only as long as it is, so a hello has 72 bytes and the path. Returns how many.
 static long recording_make_hello(uint32_t start, uint32_t pid, uint32_t spares)
 {
@@ -185,8 +190,6 @@ bool recording_tell(uint32_t pid, uint32_t image, uint64_t time_ns, int segment_
 	bool sent = false;
 	long fd;
 
-	if (!recording_args)
-		return false;
 	fd = kernel(__NR_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (kernel_failed(fd))
 		return false;

@@ -42,6 +42,8 @@ enum {
 _Static_assert(2 << REGION_BITS < PIECE_SLOTS_MAX, "a piece has room for any table");
 _Static_assert(SLOTS_MIN << (BLOCKS_CLASSES - 1) == 2 << REGION_BITS, "a class for each capacity");
 
+_Static_assert(REGION_BITS == 16, "as blocks_small and blocks_size have it");
+
 #define REGION_MASK ((UINT64_C(1) << REGION_BITS) - 1)
 #define SIZE_HUGE (UINT64_C(1) << (SIZE_BITS - 1)) // with the place in `huge`
 
