@@ -661,7 +661,8 @@ static bool is_of_loader(enum trace_exit exit, uint32_t value)
 	       value != UINT32_C(0xc000013a);
 }
 
-// An image that was welcomed and never heard of it. (A forked child leaves word of that itself.)
+// An image that was welcomed and never heard of it. (A forked child leaves word of that itself, but
+// for one that has gone on without an answer: it has left its parent's segment by then.)
 //
 // Windows' programs are invited, and may never run; and a Linux program may have been refused its
 // descriptors.
@@ -673,9 +674,17 @@ static void check_joined(struct process_list *process_list, const struct image *
 	struct str line = { 0 };
 
 	ASSERT(image->begun);
-	if (atomic_load(&image->share.segment->joined) != 0 ||
-	    image->arrival->hello.start == SEGMENT_START_FORK)
+	if (atomic_load(&image->share.segment->joined) != 0)
 		return;
+	if (image->arrival->hello.start == SEGMENT_START_FORK) {
+		// By a signal it may have ended before it could begin.
+		if (image->arrival->hello.image != 0 &&
+		    (exit == TRACE_EXIT_CODE || exit == TRACE_EXIT_EXEC))
+			trace_builder_unseen(trace_builder, image->process,
+					     "a forked child is not recorded: it could not map the "
+					     "memory that it shares with the collector");
+		return;
+	}
 	// The recording was ended while it may still have been about to hear of it.
 	if (stopped_ns != 0 && image->arrival->time_ns + NOTES_READER_HELLO_NS > stopped_ns) {
 		trace_builder->unbegun++;

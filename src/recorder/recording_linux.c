@@ -552,6 +552,9 @@ static bool recording_may_go_on(const struct segment_clock *clock)
 //
 // There may be too many whom the collector has not heard yet: then it is waited for, so that
 // programs do not get far ahead of it. `told`: the collector will hear of it in any case.
+//
+// A child that is killed after it has counted itself and before its hello stays in the count. With
+// as many of these as there may be, all children wait for their answer.
 static bool recording_join_unheard(struct recording_state *state, bool *told)
 {
 	enum { MFD_CLOEXEC = 1 };

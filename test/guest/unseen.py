@@ -99,6 +99,15 @@ def an_image_that_has_no_descriptor_left_is_told_of_with_the_reason():
 
 
 @test
+def a_child_that_cannot_map_its_segment_is_told_of():
+    release = [int(part) for part in os.uname().release.split("-")[0].split(".")[:2]]
+    if release < [6, 16]:
+        raise Skip("needs Linux 6.16: a forked child waits for an answer before")
+    ended = record(["sh", "-c", "ulimit -v 1000; (exit 0); exit 0"], "--force")
+    check_told(ended, "a forked child", "could not map", answers=True)
+
+
+@test
 def a_child_in_another_namespace_is_recorded():
     need_root()
     for obstacles in (["net"], ["users"], ["pids"], ["net", "pids"]):
