@@ -6,11 +6,13 @@
 // on blocks), the other nothing of it, so that its lives can be told (index_lives.h), but calls
 // that fail and threads that share an arena.
 //
+// A third, longer than they are, has what is kept of lifetimes (index_sorted.h).
+//
 // An input changes bytes of the files of one: bit 0 of the first byte says how they are believed,
-// bit 1 which index it is, bit 2 that only what is kept is changed, and findings asked; then come
-// changes of six bytes (file, place, new byte). As they are,
-// checksums stop them: then an answer is the right one, or there is none. With checksums made right
-// again the numbers may be anything, but reading them must hurt nobody.
+// bit 1 which index it is, bit 2 that only what is kept is changed, and findings asked, bit 3 that
+// lifetimes are changed, of the third, and asked; then come changes of six bytes (file, place, new
+// byte). As they are, checksums stop them: then an answer is the right one, or there is none. With
+// checksums made right again the numbers may be anything, but reading them must hurt nobody.
 #include "base/crc32c.h"
 #include "base/mem.h"
 #include "engine/index/index.h"
@@ -18,6 +20,7 @@
 #include "engine/index/index_lives.h"
 #include "engine/index/index_moment.h"
 #include "engine/index/index_read.h"
+#include "engine/index/index_sorted.h"
 #include "engine/whole.h"
 #include "engine/window.h"
 #include "engine/window_series.h"
@@ -44,12 +47,15 @@ enum {
 	STACKS = 9,
 	BUCKETS = 9,
 	GROUPS = 12,
-	SCENES = 2,
+	SCENES = 3,
 	ORDERLY = 1, // of the scenes
+	LIVED = 2,
+	LIVED_EVENTS = 2500,
 	// The first byte of an input.
 	BELIEVED = 1 << 0,
 	SCENE = 1 << 1,
 	FINDINGS = 1 << 2,
+	LIFETIMES = 1 << 3,
 };
 
 struct file {
@@ -63,6 +69,12 @@ struct told {
 	uint64_t begins, ends, overs, mix;
 };
 
+// What lifetimes are, as sums by the two threads, and as medians.
+struct lived {
+	uint64_t sums[INDEX_AGES_PARTS];
+	struct window_detail details[STACKS + 1];
+};
+
 static struct scene {
 	char folder[64], trace[96], index[96];
 	struct reader *reader;
@@ -74,6 +86,7 @@ static struct scene {
 	struct heap_totals right_totals;
 	struct told right_lives; // of the orderly one
 	char *right_findings;
+	struct lived right_lived; // of the third
 } scenes[SCENES], *scene;
 
 static void must(bool holds, const char *what)
@@ -132,7 +145,7 @@ static void make_orderly(struct trace_event *event, bool *alive, uint64_t dice)
 	}
 }
 
-static void write_trace(bool orderly)
+static void write_trace(bool orderly, unsigned events)
 {
 	int fd = open(scene->trace, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	const struct trace_info info = {
@@ -154,7 +167,7 @@ static void write_trace(bool orderly)
 		writer_add_thread(writer, 0, 2, "other");
 	for (uint32_t i = 1; i <= STACKS; i++)
 		writer_add_stack(writer, i / 2, writer_add_frame(writer, 0, 0x400000 + i, 0), 0);
-	for (unsigned i = 0; i < EVENTS; i++) {
+	for (unsigned i = 0; i < events; i++) {
 		struct trace_event event = { .time_ns = i / 3 * 1000, .kind = TRACE_FREE };
 
 		dice ^= dice << 13;
@@ -187,7 +200,7 @@ static void write_trace(bool orderly)
 		}
 		writer_event(writer, &event);
 	}
-	writer_end(writer, &(struct trace_end){ .duration_ns = EVENTS * 1000 });
+	writer_end(writer, &(struct trace_end){ .duration_ns = (uint64_t)events * 1000 });
 	must(writer_ok(writer, &err), err.text);
 	writer_free(writer);
 	close(fd);
@@ -291,8 +304,53 @@ static void learn_lives(void)
 	struct err err = { 0 };
 
 	must(index_open(&index, scene->index, &scene->identity, scene->reader, &err), err.text);
-	must(tell_lives(&index, &scene->right_lives) == (scene == &scenes[ORDERLY]),
+	must(tell_lives(&index, &scene->right_lives) == (scene != &scenes[0]),
 	     "not the trace that it should be");
+	index_close(&index);
+}
+
+// ---- lifetimes ----
+
+static void add_lived(void *context, unsigned part, const struct window_lived *lived)
+{
+	struct lived *sums = context;
+	uint64_t sum = lived->never * 3 + lived->none * 5;
+
+	for (size_t i = 0; i < lived->count; i++)
+		sum += lived->ns[i] * 7 + 1;
+	sums->sums[part] += sum * (lived->size + lived->group);
+}
+
+// False: not from what is kept.
+static bool ask_lived(struct index *index, struct lived *lived)
+{
+	const struct window_query query = { .from = WINDOW_START,
+					    .to = scene->steps_end,
+					    .group = by_stack };
+	struct index_clock clock = { 0 };
+	struct err err = { 0 };
+	bool known, good;
+
+	*lived = (struct lived){ 0 };
+	for (uint32_t i = 0; i < STACKS; i++)
+		lived->details[i].group = i;
+	lived->details[STACKS].group = WINDOW_SKIP;
+	good = index_detail(index, &clock, &query, lived->details, STACKS + 1, &err);
+	good = index_lived(index, &query, add_lived, lived, &known, &err) && good && known;
+	lived->sums[0] += lived->sums[1];
+	lived->sums[1] = 0;
+	index_clock_fini(&clock);
+	return good;
+}
+
+static void learn_lived(void)
+{
+	struct index index;
+	struct err err = { 0 };
+
+	must(index_open(&index, scene->index, &scene->identity, scene->reader, &err), err.text);
+	must(ask_lived(&index, &scene->right_lived), "no lifetimes are kept");
+	must(scene->right_lived.details[STACKS].lifetimes > 0, "nothing has ended");
 	index_close(&index);
 }
 
@@ -347,7 +405,7 @@ static void set_scene(unsigned number)
 	snprintf(scene->trace, sizeof scene->trace, "%s/t.tide", scene->folder);
 	snprintf(scene->index, sizeof scene->index, "%s/index", scene->folder);
 	must(mkdir(scene->folder, 0700) == 0, "no folder");
-	write_trace(number == ORDERLY);
+	write_trace(number >= ORDERLY, number == LIVED ? LIVED_EVENTS : EVENTS);
 	scene->reader = reader_open(scene->trace, &err);
 	must(scene->reader != NULL, err.text);
 	reader_scan(scene->reader);
@@ -370,6 +428,8 @@ static void set_scene(unsigned number)
 	must(read_whole(&whole, false), "it was not kept");
 	whole_fini(&whole);
 	learn_lives();
+	if (number == LIVED)
+		learn_lived();
 	scene->right_findings = read_findings();
 	must(scene->right_findings != NULL, "no findings");
 	load_files();
@@ -380,7 +440,7 @@ static void leave_scenes(void)
 	char command[128];
 
 	for (unsigned i = 0; i < SCENES; i++) {
-		snprintf(command, sizeof command, "rm -rf %s", scenes[i].folder);
+		snprintf(command, sizeof command, "rm -rf %.63s", scenes[i].folder);
 		must(system(command) == 0, "the folder stays");
 	}
 }
@@ -399,19 +459,53 @@ static void store(const struct file *file, const uint8_t *bytes)
 	close(fd);
 }
 
+static bool is_of_lifetimes(const struct file *file)
+{
+	return strcmp(file->name, "sorted") == 0 || strcmp(file->name, "sorted-head") == 0;
+}
+
+static unsigned lifetimes_file(uint8_t number)
+{
+	for (unsigned i = 0; i < scene->files_count; i++)
+		if (is_of_lifetimes(&scene->files[i]) && number-- % 2 == 0)
+			return i;
+	return 0;
+}
+
 // The one that a change is of.
 static unsigned changed_file(uint8_t number, bool kept)
 {
+	if (scene == &scenes[LIVED])
+		return lifetimes_file(number % 2);
 	return kept ? scene->files_count - 1 - number % 2 : number % (scene->files_count - 1);
+}
+
+// Pages of `sorted` are believed if the head says what their checksums are, so it says so.
+static void believe_sorted(uint8_t *head, size_t head_size, const struct file *file,
+			   const uint8_t *bytes)
+{
+	for (size_t at = 0; at < file->size; at += VAULT_PAGE) {
+		size_t size = file->size - at < VAULT_PAGE ? file->size - at : VAULT_PAGE;
+		uint32_t old = crc32c(0, file->bytes + at, size), crc = crc32c(0, bytes + at, size);
+
+		for (size_t i = 0; i + sizeof old <= head_size; i += sizeof old)
+			if (memcmp(head + i, &old, sizeof old) == 0)
+				memcpy(head + i, &crc, sizeof crc);
+	}
 }
 
 // Write the files with the changes that concern each.
 static void change_files(const uint8_t *data, size_t size, bool right_sums, bool kept)
 {
+	const struct file *pages = NULL;
+	uint8_t *pages_bytes = NULL;
+
 	for (unsigned i = 0; i < scene->files_count; i++) {
 		const struct file *file = &scene->files[i];
 		uint8_t *bytes = (uint8_t *)mem_copy_bytes(file->bytes, file->size);
 
+		if (pages && right_sums && strcmp(file->name, "sorted-head") == 0)
+			believe_sorted(bytes, file->size, pages, pages_bytes);
 		for (size_t at = 0; at + 6 <= size; at += 6) {
 			uint32_t place;
 
@@ -420,15 +514,21 @@ static void change_files(const uint8_t *data, size_t size, bool right_sums, bool
 				bytes[place % file->size] = data[at + 5];
 		}
 		if (right_sums &&
-		    (strcmp(file->name, "head") == 0 || strcmp(file->name, "whole") == 0 ||
-		     strcmp(file->name, "lives") == 0)) {
+		    (strcmp(file->name, "head") == 0 || strcmp(file->name, "sorted-head") == 0 ||
+		     strcmp(file->name, "whole") == 0 || strcmp(file->name, "lives") == 0)) {
 			uint32_t crc = crc32c(0, bytes, file->size - 4);
 
 			memcpy(bytes + file->size - 4, &crc, 4);
 		}
 		store(file, bytes);
-		mem_free(bytes);
+		if (strcmp(file->name, "sorted") == 0) {
+			pages = file;
+			pages_bytes = bytes;
+		} else {
+			mem_free(bytes);
+		}
 	}
+	mem_free(pages_bytes);
 }
 
 // What its pages are is what they should be.
@@ -615,6 +715,26 @@ static void use_as_it_is(void)
 	index_close(&index);
 }
 
+// Damaged, it is not used: the answers are the same.
+static void use_lived(bool right)
+{
+	struct index index;
+	struct err err = { 0 };
+	struct lived lived;
+
+	if (index_open(&index, scene->index, &scene->identity, scene->reader, &err)) {
+		bool known = ask_lived(&index, &lived);
+
+		if (right)
+			must(memcmp(lived.details, scene->right_lived.details,
+				    sizeof lived.details) == 0,
+			     "a wrong median");
+		if (right && known)
+			must(lived.sums[0] == scene->right_lived.sums[0], "a wrong lifetime");
+	}
+	index_close(&index);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (!scene) {
@@ -624,9 +744,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	if (size < 7)
 		return 0;
-	scene = &scenes[data[0] & SCENE ? 1 : 0];
+	scene = &scenes[data[0] & LIFETIMES ? LIVED : data[0] & SCENE ? 1 : 0];
 	change_files(data + 1, size - 1, data[0] & BELIEVED, data[0] & FINDINGS);
-	if (data[0] & FINDINGS)
+	if (data[0] & LIFETIMES)
+		use_lived(!(data[0] & BELIEVED));
+	else if (data[0] & FINDINGS)
 		use_findings(!(data[0] & BELIEVED));
 	else if (data[0] & BELIEVED)
 		use_believed();
