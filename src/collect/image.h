@@ -131,7 +131,7 @@ struct image {
 	size_t files_capacity;
 	struct image_list *lists; // of its mappings, as it reported them, that have no place yet
 	size_t lists_count, lists_capacity;
-	bool listed;           // the list was reported once; what is reported again corrects it
+	bool listed;           // once, or its parent's was; what is reported again corrects it
 	struct image_own *own; // what of it is the recorder's
 	size_t own_count, own_capacity;
 	struct image_event *events; // marks and forks

@@ -272,7 +272,7 @@ static struct image *parent_image(const struct process_list *process_list,
 // The image is a process of the trace now, and its lanes are looked at from the next pass on.
 //
 // From `arrivals` to `images`. Its pools, frames and modules begin with those of its parent at the
-// fork.
+// fork; so do its mappings, which a list of its own corrects.
 static void begin(struct process_list *process_list, struct image *image)
 {
 	const struct door_arrival *arrival = image->arrival;
@@ -297,6 +297,7 @@ static void begin(struct process_list *process_list, struct image *image)
 	image->process = writer_add_process(process_list->trace_builder->writer, &process);
 	ASSERT(image->process != TRACE_NONE);
 	image->begun = true;
+	image->listed = process.start == TRACE_START_FORK && (!parent || parent->listed);
 	rss_snapshots_welcome(image, process.parent != TRACE_NONE);
 	process_list->began_count++;
 	process_list->trace_builder->processes_count++;

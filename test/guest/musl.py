@@ -3,7 +3,8 @@
 """The recorder links nothing, so that one library serves programs of another libc as well."""
 import shutil
 
-from libguest import Skip, Trace, check, check_whole, equal, main, record, run, test, why_not_32_bits
+from libguest import (Skip, TIDEMARK, Trace, check, check_whole, equal, main, record, run, test,
+                      why_not_32_bits)
 
 PROGRAM = r"""
 #include <pthread.h>
@@ -70,6 +71,42 @@ int main(void)
 }
 """
 
+FORKED = r"""
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void *work(void *unused)
+{
+	char *kept[100] = { 0 };
+	for (int i = 0; i < 20000; i++) {
+		free(kept[i % 100]);
+		kept[i % 100] = memset(malloc(16 + i * 37 % 5000), 1, 16);
+	}
+	for (int i = 0; i < 100; i++)
+		free(kept[i]);
+	return unused;
+}
+int main(void)
+{
+	pthread_attr_t attributes;
+	pthread_t thread;
+	pthread_attr_init(&attributes);
+	pthread_attr_setstacksize(&attributes, 4 << 20);
+	pthread_create(&thread, &attributes, work, 0);
+	pthread_join(thread, 0);
+	for (int i = 0; i < 3; i++) {
+		if (!fork()) {
+			work(0);
+			exit(3);
+		}
+		wait(0);
+	}
+	return 0;
+}
+"""
+
 
 def build(*command, text=PROGRAM):
     with open("program.c", "w", encoding="utf-8") as file:
@@ -122,6 +159,17 @@ def a_stack_that_goes_through_musl_itself_is_whole_or_marked():
     for stack in {event.stack for event in events}:
         ours = [trace.module_of(frame) == "program" for frame in trace.frames_of(stack)]
         check(trace.stacks[stack][2] or ours.count(True) > 1 and not ours[-1], ours)
+
+
+@test
+def what_a_forked_child_lists_corrects_what_its_parent_had():
+    """musl gives a thread's stack back unseen: a list says that it is gone, the child's own too."""
+    if not shutil.which("musl-gcc"):
+        raise Skip("needs musl-gcc")
+    build("musl-gcc", "-O1", text=FORKED)
+    record(["./program"], "--rss-exact")
+    said = run([TIDEMARK, "report", "--json", "t.tide"]).err
+    check("should be mapped" not in said, said)
 
 
 @test
