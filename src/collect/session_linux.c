@@ -7,6 +7,7 @@
 #include "base/mem.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <stdio.h>
@@ -24,10 +25,12 @@ bool session_open(struct session *session, struct err *err)
 {
 	void *page;
 
-	*session = (struct session){ .fd = memfd_create("tidemark-clock", MFD_CLOEXEC) };
+	*session = (struct session){ .fd = memfd_create("tidemark-clock",
+							MFD_CLOEXEC | MFD_ALLOW_SEALING) };
 	if (session->fd < 0)
 		return err_errno(err, errno, "cannot make the clock page");
-	if (ftruncate(session->fd, PAGE_BYTES) != 0) {
+	if (ftruncate(session->fd, PAGE_BYTES) != 0 ||
+	    fcntl(session->fd, F_ADD_SEALS, SEGMENT_SEALS) != 0) {
 		err_errno(err, errno, "cannot size the clock page");
 		close(session->fd);
 		return false;

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+_Static_assert(SEGMENT_SEALS == (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW), "as the kernel's");
+
 // Where the collector's addresses are limited (ulimit -v) a segment takes no more than it needs.
 static bool share_may_be_whole(void)
 {
@@ -49,12 +51,13 @@ static bool share_map(struct share *share, int fd, uint32_t image, uint32_t opti
 bool share_open(struct share *share, uint32_t image, uint32_t options, uint64_t sample_bytes,
 		struct err *err)
 {
-	int fd = memfd_create("tidemark", MFD_CLOEXEC);
+	int fd = memfd_create("tidemark", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
 	memset(share, 0, sizeof *share);
 	if (fd < 0)
 		return err_errno(err, errno, "cannot make a segment");
-	if (ftruncate(fd, (off_t)segment_ring_at(SEGMENT_LANES_MAX)) != 0)
+	if (ftruncate(fd, (off_t)segment_ring_at(SEGMENT_LANES_MAX)) != 0 ||
+	    fcntl(fd, F_ADD_SEALS, SEGMENT_SEALS) != 0)
 		err_errno(err, errno, "cannot size a segment");
 	else if (share_map(share, fd, image, options, sample_bytes, err))
 		return true;
@@ -62,12 +65,14 @@ bool share_open(struct share *share, uint32_t image, uint32_t options, uint64_t 
 	return false;
 }
 
-// Memory of the kernel's (a file of another kind could block who reads it), and large enough.
+// Memory of the kernel's (a file of another kind could block who reads it), large enough, and it
+// stays so.
 static bool share_is_fit(int fd)
 {
 	struct stat status;
+	int seals = fcntl(fd, F_GET_SEALS);
 
-	return fcntl(fd, F_GET_SEALS) >= 0 && fstat(fd, &status) == 0 &&
+	return seals >= 0 && (seals & SEGMENT_SEALS) == SEGMENT_SEALS && fstat(fd, &status) == 0 &&
 	       status.st_size == (off_t)segment_ring_at(SEGMENT_LANES_MAX);
 }
 

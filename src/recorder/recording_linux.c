@@ -557,7 +557,7 @@ static bool recording_may_go_on(const struct segment_clock *clock)
 // as many of these as there may be, all children wait for their answer.
 static bool recording_join_unheard(struct recording_state *state, bool *told)
 {
-	enum { MFD_CLOEXEC = 1 };
+	enum { MFD_CLOEXEC = 1, MFD_ALLOW_SEALING = 2, F_ADD_SEALS = 1033 };
 	struct segment_clock *clock = recording_clock;
 	uint32_t pid, image = 0;
 	bool joined = false;
@@ -571,9 +571,10 @@ static bool recording_join_unheard(struct recording_state *state, bool *told)
 	}
 	state->clock = clock;
 	pid = kernel_process_id();
-	fd = kernel(__NR_memfd_create, "tidemark", MFD_CLOEXEC);
+	fd = kernel(__NR_memfd_create, "tidemark", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (!kernel_failed(fd) &&
-	    !kernel_failed(kernel(__NR_ftruncate, fd, (long)segment_ring_at(SEGMENT_LANES_MAX)))) {
+	    !kernel_failed(kernel(__NR_ftruncate, fd, (long)segment_ring_at(SEGMENT_LANES_MAX))) &&
+	    !kernel_failed(kernel(__NR_fcntl, fd, F_ADD_SEALS, SEGMENT_SEALS))) {
 		image = __atomic_add_fetch(&clock->images, 1, __ATOMIC_RELAXED);
 		*told = recording_tell(pid, image, clock_now(), (int)fd);
 	}

@@ -71,6 +71,10 @@ enum {
 	SEGMENT_RING_MEDIUM_BYTES = 256 << 10,
 	SEGMENT_RING_MEDIUM_LANES = 56,      // lanes 9..64
 	SEGMENT_RING_SMALL_BYTES = 64 << 10, // lanes 65..
+
+	// Linux: of a segment's file and the clock page's (F_SEAL_SEAL, _SHRINK and _GROW). A page
+	// beyond a file's end would be a SIGBUS to all who have it mapped.
+	SEGMENT_SEALS = 1 | 2 | 4,
 };
 
 // The longest distance of samples: beyond it nothing would be one, and estimates would not fit.
@@ -129,7 +133,8 @@ enum segment_counter {
 // Places of segment_clock.lengths: 16 for each of 26 powers of two (counter_place).
 enum { SEGMENT_LENGTHS = 26 * 16 };
 
-// The session's clock page, shared by the collector and all images.
+// The session's clock page, shared by the collector and all images. Guests keep the tick going and
+// ring the bell, so they have to be able to write there.
 struct segment_clock {
 	uint32_t magic;    // SEGMENT_MAGIC
 	uint32_t version;  // SEGMENT_VERSION
@@ -206,9 +211,9 @@ enum segment_start {
 // Guest to collector, one datagram.
 //
 // A forked child whose parent has noted the fork may go on at once (segment_clock.unheard). Then it
-// has made its segment itself, and sends the descriptor with its hello; `image` is the number that
-// it has taken, and its arguments, as they are in its memory, follow the path. No welcome comes:
-// the collector sets segment.heard.
+// has made its segment itself, and sends the descriptor with its hello; a file that is not sealed
+// (SEGMENT_SEALS) is refused. `image` is the number that it has taken, and its arguments, as they
+// are in its memory, follow the path. No welcome comes: the collector sets segment.heard.
 struct segment_hello {
 	uint32_t magic;
 	uint32_t version;

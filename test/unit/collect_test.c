@@ -440,9 +440,9 @@ TEST(collect_keeps_its_descriptors_whatever_it_is_sent)
 	CHECK(counts[1] < counts[0] + 5);
 }
 
-// A child that goes on with a number of its choice, and began at a time of its choice.
+// A child that goes on with a number of its choice, and began long ago.
 static void choose_number(const char *socket_name, const struct fake_guest *parent, uint32_t image,
-			  uint64_t time_ns)
+			  bool sealed)
 {
 	struct fake_guest guest = *parent;
 	struct fake_lane lane;
@@ -457,12 +457,11 @@ static void choose_number(const char *socket_name, const struct fake_guest *pare
 		.modules_count = 1,
 		.abi = 64,
 		.image = image,
-		.time_ns = time_ns,
+		.time_ns = 1,
 	};
 	char *base;
 
-	guest.segment_fd = memfd_create("segment", MFD_CLOEXEC);
-	CHECK_EQ(0, ftruncate(guest.segment_fd, (off_t)segment_ring_at(SEGMENT_LANES_MAX)));
+	guest.segment_fd = fake_segment_file(sealed);
 	base = mmap(NULL, SEGMENT_RINGS_AT, PROT_READ | PROT_WRITE, MAP_SHARED, guest.segment_fd,
 		    0);
 	guest.segment = (struct segment *)(void *)base;
@@ -476,7 +475,7 @@ static void choose_number(const char *socket_name, const struct fake_guest *pare
 }
 
 // `before`: how far before its next number.
-static void parent_of_chooser(const char *socket_name, uint32_t before)
+static void parent_of_chooser(const char *socket_name, uint32_t before, bool sealed)
 {
 	struct fake_guest guest;
 	struct fake_lane lane;
@@ -489,8 +488,9 @@ static void parent_of_chooser(const char *socket_name, uint32_t before)
 	write_events(&lane, 2);
 	usleep(50000);
 	for (size_t i = 0; i < (before ? 8 : 1); i++) {
-		FAKE_PROCESS(pid, choose_number(socket_name, &guest,
-						atomic_load(&guest.clock->images) + 1 - before, 1));
+		FAKE_PROCESS(pid,
+			     choose_number(socket_name, &guest,
+					   atomic_load(&guest.clock->images) + 1 - before, sealed));
 		wait_for(pid, &status);
 	}
 	FAKE_PROCESS(pid, record_calls(socket_name)); // is answered when that one was heard
@@ -500,13 +500,13 @@ static void parent_of_chooser(const char *socket_name, uint32_t before)
 	_exit(5);
 }
 
-static struct told record_chooser(struct fake_session *session, uint32_t before)
+static struct told record_chooser(struct fake_session *session, uint32_t before, bool sealed)
 {
 	int status;
 	pid_t pid;
 
 	fake_session_open(session, 0);
-	FAKE_PROCESS(pid, parent_of_chooser(session->socket_name, before));
+	FAKE_PROCESS(pid, parent_of_chooser(session->socket_name, before, sealed));
 	wait_for(pid, &status);
 	fake_session_close(session, COLLECT_ENDED);
 	return listen_to(session);
@@ -518,7 +518,7 @@ TEST(collect_takes_a_child_of_the_past_as_one_of_now)
 	struct told told;
 
 	// Its number is given again, to one that is not recorded therefore.
-	told = record_chooser(&session, 0);
+	told = record_chooser(&session, 0, true);
 	CHECK_EQ(2, reader_processes_count(told.reader));
 	CHECK_EQ(7, told.events_count);
 	CHECK_EQ(7, process(&told, 1)->exit_value);
@@ -531,11 +531,57 @@ TEST(collect_ends_no_process_whose_number_another_one_gave_itself)
 	struct fake_session session;
 	struct told told;
 
-	told = record_chooser(&session, 1);
+	told = record_chooser(&session, 1, true);
 	CHECK_EQ(2, reader_processes_count(told.reader));
 	CHECK_EQ(5, process(&told, 0)->exit_value);
 	CHECK_EQ(3, process(&told, 1)->exit_value);
 	CHECK_EQ(8, told.events_count);
+	forget(&told);
+}
+
+TEST(collect_takes_no_memory_that_could_be_shortened)
+{
+	struct fake_session session;
+	struct told told;
+
+	told = record_chooser(&session, 0, false);
+	CHECK_EQ(2, reader_processes_count(told.reader));
+	CHECK_EQ(3, process(&told, 1)->exit_value);
+	CHECK_EQ(8, told.events_count);
+	CHECK_EQ(1, reader_end(told.reader)->unseen);
+	forget(&told);
+}
+
+static void shorten_memory(const char *socket_name)
+{
+	struct fake_guest guest;
+	struct fake_lane lane;
+	struct segment_hello hello = { 0 };
+
+	fake_join(&guest, socket_name, &hello);
+	fake_lane_open(&lane, &guest, 1);
+	write_events(&lane, 4);
+	CHECK(ftruncate(guest.segment_fd, 0) != 0);
+	CHECK(ftruncate(guest.segment_fd, (off_t)1 << 40) != 0);
+	CHECK(ftruncate(guest.clock_fd, 0) != 0);
+	_exit(9);
+}
+
+// A page beyond the file's end is a SIGBUS to whoever touches it.
+TEST(collect_shares_memory_that_a_guest_cannot_shorten)
+{
+	struct fake_session session;
+	struct told told;
+	int status;
+	pid_t pid;
+
+	fake_session_open(&session, 0);
+	FAKE_PROCESS(pid, shorten_memory(session.socket_name));
+	wait_for(pid, &status);
+	fake_session_close(&session, COLLECT_ENDED);
+	told = listen_to(&session);
+	CHECK_EQ(4, told.events_count);
+	CHECK_EQ(9, process(&told, 0)->exit_value);
 	forget(&told);
 }
 

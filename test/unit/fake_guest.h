@@ -8,6 +8,7 @@
 #include "wire/segment.h"
 #include "wire/varint.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stddef.h>
@@ -24,7 +25,7 @@ struct fake_guest {
 	struct segment *segment;
 	struct lane_shared *lanes;
 	struct segment_frame *frames;
-	int segment_fd;
+	int segment_fd, clock_fd;
 	bool refused;
 	uint32_t frames_count, modules_count;
 	uint64_t notes_head;
@@ -103,7 +104,7 @@ static inline bool fake_join(struct fake_guest *guest, const char *socket_name,
 	memcpy(fds, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof fds);
 	guest->clock = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
 	base = mmap(NULL, SEGMENT_RINGS_AT, PROT_READ | PROT_WRITE, MAP_SHARED, fds[1], 0);
-	close(fds[0]);
+	guest->clock_fd = fds[0];
 	guest->segment_fd = fds[1];
 	guest->segment = (struct segment *)(void *)base;
 	atomic_store(&guest->segment->joined, 1);
@@ -119,6 +120,21 @@ static inline void fake_leave(struct fake_guest *guest)
 	munmap(guest->segment, SEGMENT_RINGS_AT);
 	munmap(guest->clock, 4096);
 	close(guest->segment_fd);
+	close(guest->clock_fd);
+}
+
+// A segment's file as a guest makes it: its size is sealed, or could still be changed.
+static inline int fake_segment_file(bool sealed)
+{
+	int fd = memfd_create("segment", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd >= 0 &&
+	    (ftruncate(fd, (off_t)segment_ring_at(SEGMENT_LANES_MAX)) != 0 ||
+	     (sealed && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)))) {
+		close(fd);
+		return -1;
+	}
+	return fd;
 }
 
 static inline uint64_t fake_now(const struct fake_guest *guest)
