@@ -178,6 +178,10 @@ struct window_query {
 				 // Others may be given too; without AIFI it costs what lives at the
 				 // edges. 0: all
 	bool undated;            // window_walk: nobody looks at begin_ns and end_ns; they may be 0
+	// by_size: of sizes in none of these ranges `group` says WINDOW_SKIP, and of all others the
+	// same, so that most are not asked about. Count 0: it may say of each what it will.
+	const struct query_range *sizes; // borrowed
+	size_t sizes_count;
 	// Only allocations that lived at least, at most, so long: until they ended, or else their
 	// process, or else the trace. Both 0: all, and orphans too. By scan.
 	uint64_t lifetime_min_ns, lifetime_max_ns;

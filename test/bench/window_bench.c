@@ -10,6 +10,7 @@
 // anywhere: the hard case), one line for each question: median, 90th and 99th percentile, worst, in
 // ms; with the files in the page cache, and again after they were dropped from it.
 #include "base/mem.h"
+#include "engine/query.h"
 #include "engine/window.h"
 #include "engine/window_series.h"
 #include "trace/reader.h"
@@ -360,9 +361,11 @@ static uint32_t by_some_stacks(void *context, const struct window_cell *cell)
 	return cell->stack % 8 ? WINDOW_SKIP : by_stack(context, cell);
 }
 
+static const struct query_range small_sizes = { 0, 1000 };
+
 static uint32_t by_small_sizes(void *context, const struct window_cell *cell)
 {
-	return cell->size > 1000 ? WINDOW_SKIP : by_stack(context, cell);
+	return cell->size > small_sizes.most ? WINDOW_SKIP : by_stack(context, cell);
 }
 
 static void ask_rows(struct asking *asking, struct window_query query, struct times *times)
@@ -384,7 +387,10 @@ static void ask_filtered(struct asking *asking, struct window_query query,
 	ask_rows(asking, query, &measured->of_stacks);
 	query.by_size = true;
 	query.group = by_small_sizes;
+	query.sizes = &small_sizes;
+	query.sizes_count = 1;
 	ask_rows(asking, query, &measured->of_sizes);
+	query.sizes_count = 0;
 	query.group = by_stack;
 	ask_rows(asking, query, &measured->cells);
 	query.to = query.from + 20000000;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/mem.h"
+#include "engine/query.h"
 #include "engine/window.h"
 #include "engine/window_series.h"
 #include "test/test.h"
@@ -19,9 +20,11 @@ struct pair {
 	struct window *index, *plain;
 	struct sample_random random;
 	int grouping;
-	uint32_t skip;        // one stack in so many is left out; 0: none
-	uint32_t only;        // one stack in so many is not left out; 0: all
-	uint64_t long_enough; // a window of so many steps has a stretch without an exit
+	uint32_t skip;               // one stack in so many is left out; 0: none
+	uint32_t only;               // one stack in so many is not left out; 0: all
+	struct query_range sizes[2]; // of others nothing is asked
+	size_t sizes_count;          // 0: of all
+	uint64_t long_enough;        // a window of so many steps has a stretch without an exit
 };
 
 static inline void close_pair(struct pair *pair)
@@ -39,7 +42,12 @@ static inline uint32_t group(void *context, const struct window_cell *cell)
 {
 	const struct pair *pair = context;
 	uint32_t orphans = cell->orphans ? 20 : 0;
+	bool wanted = pair->sizes_count == 0;
 
+	for (size_t i = 0; i < pair->sizes_count; i++)
+		wanted |= cell->size >= pair->sizes[i].least && cell->size <= pair->sizes[i].most;
+	if (!wanted)
+		return WINDOW_SKIP;
 	if (pair->skip && cell->stack % pair->skip == 1)
 		return WINDOW_SKIP;
 	if (pair->only && cell->stack % pair->only != 2)
@@ -66,6 +74,18 @@ static inline uint32_t group(void *context, const struct window_cell *cell)
 	}
 }
 
+// Ranges of sizes for some of the queries whose groups do not differ by size.
+static inline void choose_sizes(struct pair *pair, struct window_query *query)
+{
+	pair->sizes_count = (size_t)sample_below(&pair->random, 3);
+	for (size_t i = 0; i < pair->sizes_count; i++) {
+		pair->sizes[i].least = sample_below(&pair->random, 200);
+		pair->sizes[i].most = pair->sizes[i].least + sample_below(&pair->random, 2000);
+	}
+	query->sizes = pair->sizes;
+	query->sizes_count = pair->sizes_count;
+}
+
 static inline struct window_query random_query(struct pair *pair)
 {
 	uint64_t end = window_facts(pair->plain)->steps_end;
@@ -90,6 +110,9 @@ static inline struct window_query random_query(struct pair *pair)
 		pair->skip = pair->only = 0;
 	query.by_size = pair->grouping == 3 || pair->grouping > 4 ||
 			sample_below(&pair->random, 3) == 0;
+	pair->sizes_count = 0;
+	if (query.by_size && pair->grouping < 5 && pair->grouping != 3)
+		choose_sizes(pair, &query);
 	query.by_thread = true;
 	query.peaks_only = sample_below(&pair->random, 2);
 	query.lifetimes_only = !query.peaks_only && sample_below(&pair->random, 3) == 0;
@@ -261,6 +284,7 @@ static inline void check_details(struct pair *pair, const struct window_query *q
 	struct window_query all = *query;
 	int grouping = pair->grouping;
 	uint32_t skip = pair->skip, only = pair->only;
+	size_t sizes_count = pair->sizes_count;
 	// All rows at once; some; one at a time, whose lifetimes are mostly counted, not kept.
 	const uint64_t memory[] = { 0, 1 << 15, 1 << 8 };
 
@@ -273,8 +297,10 @@ static inline void check_details(struct pair *pair, const struct window_query *q
 	all.by_size = false;
 	pair->grouping = 4;
 	pair->skip = pair->only = 0;
+	pair->sizes_count = all.sizes_count = 0;
 	check_details_of(pair, &all, 1);
 	window_memory(pair->index, 0);
+	pair->sizes_count = sizes_count;
 	pair->grouping = grouping;
 	pair->skip = skip;
 	pair->only = only;

@@ -26,6 +26,7 @@
 #include "engine/index/index_lists.h"
 #include "engine/index/index_rows.h"
 #include "engine/index/index_tally.h"
+#include "engine/query.h"
 #include "os/thread.h"
 
 #include <stdatomic.h>
@@ -339,7 +340,17 @@ static void take_cells(void *context, uint32_t first, uint32_t count,
 	}
 }
 
-// The cells of sites, for a query that does not look at sizes.
+// Whether allocations of a size are in the question, where it says so by its ranges.
+static inline bool has_size(const struct window_query *query, uint64_t size)
+{
+	bool has = query->sizes_count == 0;
+
+	for (size_t i = 0; i < query->sizes_count; i++)
+		has |= size >= query->sizes[i].least && size <= query->sizes[i].most;
+	return has;
+}
+
+// The cells of sites, for a query that looks at no sizes, or takes all that it looks at for one.
 static bool find_sites_by_cell(void *context, uint32_t first, uint32_t count,
 			       struct index_figures *figures, struct err *)
 {
@@ -349,10 +360,12 @@ static bool find_sites_by_cell(void *context, uint32_t first, uint32_t count,
 	memset(figures, 0, count * sizeof *figures);
 	for (uint32_t place = state->order->first[first]; place < end; place++) {
 		struct cells_cell cell = cell_at(state, place, &site);
-		struct index_figures one =
-			cell_figures(state, cells_id_at(state->order, place), cell);
+		struct index_figures one;
 
 		expect_place(state, place + AHEAD);
+		if (!has_size(state->query, cell.size))
+			continue;
+		one = cell_figures(state, cells_id_at(state->order, place), cell);
 		index_figures_add(&figures[site - first], &one);
 	}
 	return true;
@@ -361,18 +374,23 @@ static bool find_sites_by_cell(void *context, uint32_t first, uint32_t count,
 static void take_sites(void *context, uint32_t first, uint32_t count,
 		       const struct index_figures *figures)
 {
+	struct index_rows *rows = context;
+	const struct window_query *query = rows->query;
+	uint64_t size = query->sizes_count ? query->sizes[0].least : 0;
+
 	// Site 0 is none.
 	for (uint32_t i = first ? 0 : 1; i < count; i++)
-		index_rows_add(context, first + i, 0, &figures[i]);
+		index_rows_add(rows, first + i, size, &figures[i]);
 }
 
 // By cells, where sizes matter; else cells are added up by site first, in an order that has those
-// of one site together.
+// of one site together. Where sizes are told by ranges alone, too: then a group is asked for once
+// in place of once for each size, and what is of no interest costs the look at its size.
 static bool make_rows_by_cell(struct cell_state *state, struct window_result *result,
 			      struct err *err)
 {
 	const struct cells *cells = &state->index->cells;
-	bool by_size = state->query->by_size;
+	bool by_size = state->query->by_size && !state->query->sizes_count;
 	struct index_stripes stripes = { find_cells, take_cells, state, state };
 	uint32_t keys = by_size ? cells->cells_count : cells->sites_count;
 	bool ok;

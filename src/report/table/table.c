@@ -248,10 +248,11 @@ struct window_query table_query(struct table *table, size_t depth, const struct 
 {
 	struct window_query query = query_context_query(table->asked, QUERY_CONTEXT_ALL,
 							table->asked->from, table->asked->to);
+	bool sized = false;
 
 	ASSERT(depth <= table->options->keys.count);
 	for (size_t i = 0; i < depth; i++) {
-		query.by_size |= table->options->keys.list[i] == KEYS_SIZE;
+		sized |= table->options->keys.list[i] == KEYS_SIZE;
 		query.by_thread |= table->options->keys.list[i] == KEYS_THREAD;
 	}
 	if (phase) {
@@ -262,6 +263,11 @@ struct window_query table_query(struct table *table, size_t depth, const struct 
 	query.lifetimes_only = table->options->lifetimes_only;
 	query.group = group;
 	query.context = &table->levels[depth];
+	query.by_size |= sized;
+	if (!sized) {
+		query.sizes = table->asked->selection.query.sizes;
+		query.sizes_count = table->asked->selection.query.sizes_count;
+	}
 	return query;
 }
 
