@@ -122,7 +122,7 @@ static void attacher_close(struct attacher *attacher)
 // ---- A thread that can load a library -----------------------------------------------------------
 
 // System calls that neither an allocator nor the dynamic linker waits in.
-static bool attacher_waits(const struct user_regs_struct *registers)
+static bool attacher_is_wait(uint64_t call)
 {
 	static const uint16_t calls[] = {
 		SYS_read,
@@ -150,26 +150,72 @@ static bool attacher_waits(const struct user_regs_struct *registers)
 		SYS_connect,
 		SYS_flock,
 	};
-	uint64_t call = narrow_call(registers);
 
 	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
 		if (call == calls[i])
 			return true;
+	return false;
+}
+
+static bool attacher_waits(const struct user_regs_struct *registers)
+{
+	uint64_t call = narrow_call(registers);
+
 	// Locks of theirs are waited for by FUTEX_WAIT; conditions and ends of threads otherwise.
 	// pthread_cond_wait is FUTEX_WAIT_BITSET in glibc, a mutex FUTEX_WAIT: a thread in the
 	// latter may wait for the allocator's own lock, which we would need.
-	return call == SYS_futex &&
-	       (narrow_second(registers) & (uint32_t)FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
+	return attacher_is_wait(call) ||
+	       (call == SYS_futex &&
+		(narrow_second(registers) & (uint32_t)FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET);
 }
 
-// Whether a signal handler was called on this stack: then what it interrupted is not known.
-static bool attacher_handles_signal(const struct attacher *attacher,
-				    const struct tracee_thread *thread)
+// Whether the object has code of the program's own, which is no allocator's and not the linker's.
+static bool attacher_is_own(const struct attacher *attacher, const struct objects_one *object)
+{
+	return object && !objects_is_linker(object) &&
+	       !objects_symbol(&attacher->objects, object, "malloc", NULL);
+}
+
+// Whether what was interrupted at `at` could load a library: its own code, or a call that waits,
+// which is at `mov $number, %eax; syscall`, or behind that; read's is at `xor %eax, %eax; syscall`.
+static bool attacher_could_load(const struct attacher *attacher, uint64_t at)
+{
+	const struct objects_one *object = objects_at(&attacher->objects, at);
+	uint8_t code[9];
+	uint32_t number;
+
+	if (attacher_is_own(attacher, object))
+		return true;
+	if (!object || objects_is_linker(object) ||
+	    !tracee_read(attacher->pid, at - 7, code, sizeof(code)))
+		return false;
+	for (size_t i = 0; i <= 2; i += 2) {
+		if (code[i + 5] != 0x0f || code[i + 6] != 0x05)
+			continue;
+		memcpy(&number, &code[i + 1], sizeof(number));
+		if (code[i] == 0xb8)
+			return attacher_is_wait(number);
+		return code[i + 3] == 0x31 && code[i + 4] == 0xc0; // SYS_read is 0
+	}
+	return false;
+}
+
+// Whether what signal handlers on this stack have interrupted may stay so while a library is
+// loaded. A handler need not come back: postgres forks in one, and the child lives there. What an
+// earlier one left on the stack is asked about in the same way.
+static bool attacher_may_stay(const struct attacher *attacher, const struct tracee_thread *thread)
 {
 	uint64_t start, end, at = thread->registers.rip, sp = thread->registers.rsp;
 
-	return objects_restorers(&attacher->objects, &start, &end) &&
-	       tracee_interrupted(thread, start, end, &at, &sp);
+	if (!objects_restorers(&attacher->objects, &start, &end))
+		return true;
+	for (int i = 0; i < ATTACHER_HANDLERS; i++) {
+		if (!tracee_interrupted(thread, start, end, &at, &sp))
+			return true;
+		if (!attacher_could_load(attacher, at))
+			return false;
+	}
+	return false;
 }
 
 // Of musl, the C library is the linker and the allocator, too. Its linker reads files; whether the
@@ -211,7 +257,7 @@ static bool attacher_is_safe(const struct attacher *attacher, const struct trace
 	const struct user_regs_struct *registers = &thread->registers;
 	const struct objects_one *object = objects_at(&attacher->objects, registers->rip);
 	bool linker = object && objects_is_linker(object);
-	bool own = object && !objects_symbol(&attacher->objects, object, "malloc", NULL) && !linker;
+	bool own = attacher_is_own(attacher, object);
 	bool musl = objects_has_musl(&attacher->objects);
 
 	if (registers->cs != (attacher->objects.narrow ? 0x23 : 0x33))
@@ -221,7 +267,7 @@ static bool attacher_is_safe(const struct attacher *attacher, const struct trace
 			      !attacher_reads_file(attacher, registers)) ||
 				      attacher_waits_for_others(attacher, registers)
 			   : attacher_waits(registers) && !linker;
-	return own && !attacher_handles_signal(attacher, thread);
+	return own && attacher_may_stay(attacher, thread);
 }
 
 // Stop one that can.

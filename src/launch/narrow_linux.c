@@ -11,11 +11,13 @@
 
 enum {
 	NARROW_CODE = 0x23, // the selector of such code
+	NARROW_WIDE_CODE = 0x33,
 	NARROW_PAGE = 4096,
 	NARROW_ERRORS = 4095,
 	// struct sigcontext of i386
 	NARROW_CONTEXT_SP = 28,
 	NARROW_CONTEXT_AT = 56,
+	NARROW_CONTEXT_SELECTOR = 60,
 	// What lies before it, behind the return address: a number; or that, two pointers, a
 	// siginfo_t and the head of a struct ucontext.
 	NARROW_FRAME = 4,
@@ -77,6 +79,11 @@ enum {
 bool narrow_is(const struct user_regs_struct *registers)
 {
 	return registers->cs == NARROW_CODE;
+}
+
+bool narrow_is_selector(uint16_t selector)
+{
+	return selector == NARROW_CODE || selector == NARROW_WIDE_CODE;
 }
 
 // socketcall is one number for accept, send, recv and others, and which of them is in the program's
@@ -164,17 +171,20 @@ const struct narrow_restorer *narrow_restorer(bool narrow, size_t number)
 		9,
 		offsetof(ucontext_t, uc_mcontext.gregs[REG_RSP]),
 		offsetof(ucontext_t, uc_mcontext.gregs[REG_RIP]),
+		offsetof(ucontext_t, uc_mcontext.gregs[REG_CSGSFS]),
 	};
 	// mov $rt_sigreturn, %eax; int $0x80, and pop %eax; mov $sigreturn, %eax; int $0x80
 	static const struct narrow_restorer narrows[] = {
 		{ { 0xb8, 0xad, 0, 0, 0, 0xcd, 0x80 },
 		  7,
 		  NARROW_FRAME_INFO + NARROW_CONTEXT_SP,
-		  NARROW_FRAME_INFO + NARROW_CONTEXT_AT },
+		  NARROW_FRAME_INFO + NARROW_CONTEXT_AT,
+		  NARROW_FRAME_INFO + NARROW_CONTEXT_SELECTOR },
 		{ { 0x58, 0xb8, 0x77, 0, 0, 0, 0xcd, 0x80 },
 		  8,
 		  NARROW_FRAME + NARROW_CONTEXT_SP,
-		  NARROW_FRAME + NARROW_CONTEXT_AT },
+		  NARROW_FRAME + NARROW_CONTEXT_AT,
+		  NARROW_FRAME + NARROW_CONTEXT_SELECTOR },
 	};
 
 	// A signal handler returns into these bytes; the debugger finds what was interrupted at

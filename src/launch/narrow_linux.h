@@ -22,6 +22,9 @@ enum { NARROW_OTHER_CALL = 0xffff }; // one that is not among those that anybody
 // Whether a thread with these registers runs such code.
 bool narrow_is(const struct user_regs_struct *registers);
 
+// Whether that is of code of the program's, of either class: Wine's have both.
+bool narrow_is_selector(uint16_t selector);
+
 // The system call that it is in, as x86-64 numbers it, of either class; NARROW_NO_CALL: none.
 uint64_t narrow_call(const struct user_regs_struct *registers);
 
@@ -45,11 +48,12 @@ static inline size_t narrow_bytes(bool narrow)
 }
 
 // What a signal handler returns to: `size` bytes of code; and from the word after that address on
-// the stack, how far to the stack pointer and the instruction that were interrupted.
+// the stack, how far to the stack pointer, the instruction and the code selector that were
+// interrupted.
 struct narrow_restorer {
 	uint8_t code[9];
 	uint8_t size;
-	uint16_t sp, at;
+	uint16_t sp, at, selector;
 };
 
 // By number from 0 on; NULL: there are no more.

@@ -419,11 +419,21 @@ static uint64_t tracee_taken(const struct tracee_thread *thread, bool narrow, ui
 	return 0;
 }
 
+// Whether the kernel has put a frame behind that word, and not another function something over it:
+// it has the selector of code there, which no handler changes.
+static bool tracee_is_frame(pid_t pid, uint64_t frame, const struct narrow_restorer *restorer)
+{
+	uint16_t selector;
+
+	return tracee_read(pid, frame + restorer->selector, &selector, sizeof(selector)) &&
+	       narrow_is_selector(selector);
+}
+
 // The kernel calls a handler with a frame on the stack: the address that the handler returns to,
 // and above that what was interrupted. Where the frame is depends on how deep the handler is in its
 // calls, so words are looked at from the stack pointer on, as many as 2,048, until one is the
-// address of code that does nothing but rt_sigreturn. Stale frames of handlers that came back are
-// below the stack pointer, and are not met.
+// address of code that does nothing but rt_sigreturn, with a frame behind it. A whole frame of a
+// handler that came back is met where a function has not written to its local array yet.
 bool tracee_interrupted(const struct tracee_thread *thread, uint64_t start, uint64_t end,
 			uint64_t *at, uint64_t *sp)
 {
@@ -443,7 +453,7 @@ bool tracee_interrupted(const struct tracee_thread *thread, uint64_t start, uint
 				: NULL;
 		uint64_t frame = from + bytes * (i + 1);
 
-		if (restorer) // what was interrupted lies behind it
+		if (restorer && tracee_is_frame(thread->tid, frame, restorer))
 			return tracee_words(thread->tid, frame + restorer->sp, narrow, sp, 1) &&
 			       tracee_words(thread->tid, frame + restorer->at, narrow, at, 1);
 	}

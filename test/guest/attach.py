@@ -318,6 +318,19 @@ def python_as_a_whole_and_a_server_under_load():
     check_whole("t.tide", known=False)
 
 
+@test
+def who_lives_in_a_signal_handler_or_has_been_in_one_is_attached_to():
+    """As postgres' children are: forked in a handler of a parent that waited, or later, with what handlers left on
+    the stack."""
+    for how in ("left", "forever"):
+        if how == "forever" and BITS == 32:
+            continue  # what a call of 32 bits waited in is not to be seen behind it
+        running = Running([program("interrupted"), how]).ready()
+        attach_until(running, "500ms", least=100)
+        check_whole("t.tide", least=100)
+        running.end(7)
+
+
 def refused(pid, *words, code=126, lines=1, **more):
     ended = run([*more.pop("tidemark", [TIDEMARK]), "record", "-p", str(pid), "-o", "no.tide"],
                 **more)
