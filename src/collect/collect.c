@@ -57,7 +57,7 @@ struct collector {
 	struct requests requests;
 	bool held;                  // the order waits for a fork's child
 	bool looked;                // the last pass looked at the lanes anew
-	bool began;                 // a child began in it, and so it ended; others wait
+	bool began;                 // some began in it, and others wait for their place
 	uint64_t told_ns;           // the tick before that: what comes is later
 	bool main_ended;            // the launcher has nothing more to run
 	bool launcher_gone;         // and will not hear what we say
@@ -248,11 +248,72 @@ static void look(struct collector *collector)
 {
 	struct image *images = collector->process_list.images;
 
+	collector->process_list.begun = NULL;
 	for (struct image *image = images; image != NULL; image = image->next)
 		image->final = image->exited || image->replaced;
 	for (int i = 0; i < LOOKS_MAX; i++)
 		if (look_twice(images) <= LOOK_BYTES_MAX)
 			break;
+}
+
+// What the looks saw of an image goes where the order is made.
+static void take_seen(struct collector *collector, struct image *image, bool looked)
+{
+	if (image->final && image->exited && !image->replaced && !image->end_placed)
+		image_place_end(image, image->exited_ns);
+	if (looked)
+		image_decode(image);
+	collector->alone &= image->mode == IMAGE_ALONE;
+	collector->sealed |= !image->final && atomic_load(&image->share.segment->sealed);
+	if (image->notes_read)
+		notes_reader_check_children(image);
+	image_sweep(image);
+	merge_add(&collector->merge, image);
+}
+
+// Images that have begun while the order was made: their lanes are looked at now, after those of
+// the others. Returns whether any has forks of its own to tell of.
+static bool look_at_begun(struct collector *collector)
+{
+	struct image *image = collector->process_list.begun;
+	bool forks = false;
+
+	collector->process_list.begun = NULL;
+	for (; image != NULL; image = image->next) {
+		image->final = image->exited || image->replaced;
+		image_look(image);
+		image_look_again(image);
+		forks |= image->events_waiting > 0;
+		take_seen(collector, image, true);
+	}
+	return forks;
+}
+
+// Deliver what is not later than `last_ns`. False: the order is held.
+//
+// For example, a process forks a hundred children. The order comes to the first fork; that child
+// begins, is looked at, and the order goes on to the next. What the looks of the others did not see
+// is later than told_ns: so nothing is delivered that is later, the child's included.
+static bool deliver(struct collector *collector, uint64_t last_ns)
+{
+	struct process_list *process_list = &collector->process_list;
+
+	for (;;) {
+		if (!merge_run(&collector->merge, last_ns))
+			return false;
+		if (process_list->begun == NULL)
+			return true;
+		if (collector->told_ns < last_ns)
+			last_ns = collector->told_ns;
+		while (process_list->begun != NULL)
+			if (look_at_begun(collector)) {
+				uint64_t known_ns;
+
+				process_list_settle(process_list);
+				known_ns = process_list_known_ns(process_list);
+				last_ns = known_ns < last_ns ? known_ns : last_ns;
+			}
+	}
 }
 
 // Deliver what there is. Returns the number of events.
@@ -282,20 +343,11 @@ static uint64_t pass(struct collector *collector)
 	process_list_settle(process_list);
 	last_ns = process_list_known_ns(process_list);
 	for (image = process_list->images; image != NULL; image = image->next) {
-		if (image->final && image->exited && !image->replaced && !image->end_placed)
-			image_place_end(image, image->exited_ns);
-		if (collector->looked)
-			image_decode(image);
-		collector->alone &= image->mode == IMAGE_ALONE;
-		collector->sealed |= !image->final && atomic_load(&image->share.segment->sealed);
-		if (image->notes_read)
-			notes_reader_check_children(image);
-		image_sweep(image);
-		merge_add(&collector->merge, image);
+		take_seen(collector, image, collector->looked);
 		if (image->late && collector->told_ns < last_ns)
 			last_ns = collector->told_ns;
 	}
-	collector->held = !merge_run(&collector->merge, last_ns);
+	collector->held = !deliver(collector, last_ns);
 	collector->began = process_list->began_count != began_before &&
 			   process_list->arrivals != NULL;
 	if (!collector->held) {
@@ -306,7 +358,7 @@ static uint64_t pass(struct collector *collector)
 		reachability_pass(&collector->reachability);
 		overhead_pass(&collector->overhead, look_ns);
 		if (collector->looked)
-			requests_pass(&collector->requests, last_ns);
+			requests_pass(&collector->requests, collector->merge.last_ns);
 		process_list_end(process_list, false);
 		process_list_settle(process_list);
 		process_list_tell_lost(process_list);
@@ -342,7 +394,7 @@ static uint64_t next_sleep(struct collector *collector, uint64_t events)
 {
 	if (collector->held || collector->holds || collector->keep_holds)
 		return SLEEP_HELD_NS;
-	// One child begins in each pass: with a nap for each, hundreds would take as many of those.
+	// Who has begun may let others begin: with a nap each time, hundreds would take long.
 	if (collector->began)
 		return 0;
 	// A system-call filter keeps it from the futex by which a bell is rung: so it is asked each

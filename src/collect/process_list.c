@@ -294,6 +294,8 @@ static void begin(struct process_list *process_list, struct image *image)
 		process.start = TRACE_START_EXEC; // there is no parent to inherit from
 	take_out(&process_list->arrivals, image);
 	append(&process_list->images, image);
+	if (process_list->begun == NULL)
+		process_list->begun = image;
 	image->process = writer_add_process(process_list->trace_builder->writer, &process);
 	ASSERT(image->process != TRACE_NONE);
 	image->begun = true;
@@ -785,6 +787,8 @@ static bool end_image(struct process_list *process_list, struct image *image, bo
 	if (!tell_end(process_list, image, running))
 		return false;
 	ASSERT(image->end_told);
+	if (process_list->begun == image)
+		process_list->begun = image->next;
 	take_out(&process_list->images, image);
 	unpromise(process_list, image);
 	image_close(image);

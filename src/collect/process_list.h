@@ -20,6 +20,7 @@ struct process_list {
 	bool follow;                         // children are welcomed
 	struct image *arrivals;              // have said hello; in that order
 	struct image *images;                // have their place
+	struct image *begun;                 // of them, from here on: not looked at yet; or NULL
 	struct image *ended;                 // newest first
 	size_t ended_count;
 	size_t began_count;               // images that ever began

@@ -271,11 +271,12 @@ static void serve(struct rss_snapshots *looks, struct image *image)
 	uint32_t reason = atomic_load(&image->share.segment->look_reason) & LOOK_REASON_MASK;
 	_Atomic uint64_t *floor = &image->share.segment->look_floor;
 	uint64_t began_ns = now_steady_ns();
-	uint64_t resident;
+	uint64_t resident, cost_ns = 0;
 	enum way way;
 
 	if (!image->begun) {
 		image->look_missed++;
+		spend(looks, 0, SMALL_BYTES); // others may ask again
 		return;
 	}
 	if (reason != TRACE_SNAPSHOT_EXIT)
@@ -285,6 +286,7 @@ static void serve(struct rss_snapshots *looks, struct image *image)
 	// over, a new one is waited for.
 	if (reason == TRACE_SNAPSHOT_RELEASE && resident <= atomic_load(floor)) {
 		atomic_store(floor, atomic_load(&image->share.segment->rss_max));
+		spend(looks, 0, resident);
 		return;
 	}
 	way = choose(looks, image, reason, resident);
@@ -297,7 +299,8 @@ static void serve(struct rss_snapshots *looks, struct image *image)
 	}
 	image->look_missed++;
 	if (began_ns > asked_ns && began_ns - asked_ns < WAIT_MAX_NS)
-		spend(looks, now_steady_ns() - asked_ns, resident);
+		cost_ns = now_steady_ns() - asked_ns;
+	spend(looks, cost_ns, resident);
 }
 
 static void answer_searched(void *context)

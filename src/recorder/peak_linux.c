@@ -35,23 +35,38 @@ void peak_start(void)
 	recording_state->rss_before = recording_state->copy ? 0 : peak_resident_max();
 }
 
+// There may be thousands of children: half of what snapshots may take is not for them. Where many
+// end at once, the first to ask holds the others back until it is known what that took: else each
+// of them would wait for a collector that has no time for it.
+static bool peak_child_may_ask(struct segment_clock *clock)
+{
+	uint64_t after_ns = __atomic_load_n(&clock->look_after_ns, __ATOMIC_RELAXED);
+	uint64_t now_ns = __atomic_load_n(&clock->now_ns, __ATOMIC_RELAXED);
+
+	if (after_ns == 0)
+		return true;
+	return now_ns >= after_ns * 2 &&
+	       __atomic_compare_exchange_n(&clock->look_after_ns, &after_ns, now_ns, false,
+					   __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
 // look_after_ns is the collector's: it sets the time before which no further snapshot is worth its
 // cost. At exit there is one in any case, but for children of recorded processes.
 bool peak_affordable(enum peak_reason reason)
 {
-	const struct segment_clock *clock = recording_state->clock;
-	uint64_t after_ns = __atomic_load_n(&clock->look_after_ns, __ATOMIC_RELAXED);
+	struct segment_clock *clock = recording_state->clock;
 	struct segment *segment = recording_state->segment;
+	uint64_t now_ns = __atomic_load_n(&clock->now_ns, __ATOMIC_RELAXED);
+	bool may;
 
-	// There may be thousands of children: half of what snapshots may take is not for them.
 	if (__atomic_load_n(&segment->look_child, __ATOMIC_RELAXED))
-		after_ns *= 2;
-	else if (reason == PEAK_EXIT)
-		return true;
-	if (__atomic_load_n(&clock->now_ns, __ATOMIC_RELAXED) >= after_ns)
-		return true;
-	__atomic_fetch_add(&segment->look_missed, 1, __ATOMIC_RELAXED);
-	return false;
+		may = peak_child_may_ask(clock);
+	else
+		may = reason == PEAK_EXIT ||
+		      now_ns >= __atomic_load_n(&clock->look_after_ns, __ATOMIC_RELAXED);
+	if (!may)
+		__atomic_fetch_add(&segment->look_missed, 1, __ATOMIC_RELAXED);
+	return may;
 }
 
 // The kernel's maximum outlives an exec. Until it passes `rss_before` it says nothing of this

@@ -160,7 +160,8 @@ struct segment_clock {
 	// one that waits for room; the collector sleeps on it between two looks at the lanes.
 	_Alignas(64) _Atomic uint32_t bell;
 
-	// By the collector: before this time no guest asks for a snapshot of its memory.
+	// By the collector: before this time no guest asks for a snapshot of its memory. By a child
+	// of a recorded process that asks: until the collector has seen to that, no other does.
 	_Atomic uint64_t look_after_ns;
 
 	// By the collector, with SEGMENT_BUDGET: the mean distance of samples, as a power of two;

@@ -297,7 +297,8 @@ static void fork_child(const char *socket_name, const struct fake_guest *parent,
 	fake_join(&guest, socket_name, &hello);
 	fake_lane_open(&own, &guest, 1);
 	frames[1] = fake_frame(&guest, 0x777, 0);
-	fake_record(&own, &(struct fake_event){ .type = LANE_FREE, .address = 64 });
+	fake_record(&own, &(struct fake_event){
+				  .type = LANE_FREE, .address = 64, .time_ns = fake_now(&guest) });
 	fake_record(&own, &(struct fake_event){ .type = LANE_MALLOC,
 						.address = 0x9000,
 						.size = 2,
