@@ -323,7 +323,17 @@ struct aging {
 	uint32_t *row_of[SIDES], *of[SIDES];
 	uint32_t rows;
 	bool total; // is row `rows`, and wants numbers
+	// Of all lifetimes together, as `sorted` has them, and rows that have all need no more. A
+	// count of 0: there is none.
+	struct index_sorted_total kept;
+	const uint64_t *lifetimes; // of the batch
 };
+
+// Whether what the row has is known without looking at any lifetime: it has all of the trace.
+static bool is_known(const struct aging *aging, size_t row)
+{
+	return aging->kept.count > 0 && aging->lifetimes[row] == aging->kept.count;
+}
 
 static bool take_ages(void *context, unsigned part, const struct index_aged *aged)
 {
@@ -382,24 +392,44 @@ static void end_sides(struct aging *aging)
 	MEM_FREE(aging->of[INSIDE], aging->row_of[INSIDE]);
 }
 
-// Of which row each cell's lifetimes are, if it wants any.
+// Of which row the lifetimes of a group's cells are, if it wants any.
+static uint32_t row_of_group(const struct aging *aging, const struct batch *batch, int side,
+			     uint32_t group, bool orphans)
+{
+	uint32_t row = group < batch->groups_count ? aging->row_of[side][group] : 0;
+
+	if (orphans)
+		return NO_ROW;
+	if (row && !is_known(aging, row - 1) && ranks_wants(&aging->ranks, row - 1))
+		return row - 1;
+	return aging->total && group != WINDOW_SKIP ? aging->rows : NO_ROW;
+}
+
+// Of which row each cell's are. By site first, where sizes do not matter: these are asked for in
+// order, and what is looked up for each cell is small.
 static void find_rows(struct aging *aging, const struct cells *cells, const struct batch *batch,
 		      int side)
 {
-	uint32_t *of = aging->of[side];
+	uint32_t *of = aging->of[side], *of_site;
 
-	aging->total = batch->total && ranks_wants(&aging->ranks, aging->rows);
+	aging->total = batch->total && !is_known(aging, aging->rows) &&
+		       ranks_wants(&aging->ranks, aging->rows);
 	of[0] = NO_ROW;
-	for (uint32_t id = 1; id < cells->cells_count; id++) {
-		uint32_t group = index_group(&aging->groups, id);
-		uint32_t row = group < batch->groups_count ? aging->row_of[side][group] : 0;
-
-		of[id] = aging->total && group != WINDOW_SKIP ? aging->rows : NO_ROW;
-		if (row && ranks_wants(&aging->ranks, row - 1))
-			of[id] = row - 1;
-		if (cells_site(cells, cells_cell(cells, id).site)->orphans)
-			of[id] = NO_ROW;
+	if (aging->groups.query->by_size) {
+		for (uint32_t id = 1; id < cells->cells_count; id++)
+			of[id] = row_of_group(
+				aging, batch, side, index_group(&aging->groups, id),
+				cells_site(cells, cells_cell(cells, id).site)->orphans);
+		return;
 	}
+	of_site = mem_alloc_table(cells->sites_count, sizeof *of_site);
+	for (uint32_t site = 1; site < cells->sites_count; site++)
+		of_site[site] = row_of_group(aging, batch, side,
+					     index_group_of_site(&aging->groups, site),
+					     cells_site(cells, site)->orphans);
+	for (uint32_t id = 1; id < cells->cells_count; id++)
+		of[id] = of_site[cells_packed_number(*cells_packed(cells, id))];
+	mem_free(of_site);
 }
 
 // A sample, each 16th of the window's blocks where it has many: a guess from it may spare a round
@@ -447,6 +477,7 @@ static bool begin_again(struct aging *aging, struct err *err)
 	index_sorted_forget(aging->ages.index);
 	index_sorted_close(aging->sorted);
 	aging->sorted = NULL;
+	aging->kept = (struct index_sorted_total){ 0 };
 	*err = (struct err){ 0 };
 	return true;
 }
@@ -457,6 +488,27 @@ static bool any_ends(const struct batch *batch)
 		if (batch->lifetimes[i] > 0)
 			return true;
 	return false;
+}
+
+// What is known takes no room.
+static void begin_ranks(struct aging *aging, const struct batch *batch)
+{
+	struct index *index = aging->ages.index;
+	uint64_t *most = mem_alloc(batch->count + 1, sizeof *most);
+
+	for (size_t i = 0; i < batch->count; i++)
+		most[i] = is_known(aging, i) ? 0 : batch->lifetimes[i];
+	ranks_begin(&aging->ranks, most, batch->count, index->duration_ns,
+		    index_room(index, LIFETIMES_SHARE, sizeof(uint64_t)));
+	mem_free(most);
+}
+
+static bool all_known(const struct aging *aging, const struct batch *batch)
+{
+	for (size_t i = 0; i < batch->count; i++)
+		if (batch->lifetimes[i] > 0 && !is_known(aging, i))
+			return false;
+	return true;
 }
 
 // Which row of `ranks` has a detail's numbers: of those that are the same, the last.
@@ -470,13 +522,28 @@ static size_t place_of(const struct aging *aging, const struct window_detail *de
 	return i;
 }
 
+static void tell(const struct aging *aging, size_t i, struct window_detail *detail)
+{
+	size_t row = place_of(aging, detail, i);
+
+	detail->lifetimes = ranks_count(&aging->ranks, row);
+	detail->lifetime_median_ns = ranks_median(&aging->ranks, row);
+	detail->lifetime_p99_ns = ranks_high(&aging->ranks, row);
+	if (!is_known(aging, i))
+		return;
+	detail->lifetimes = aging->kept.count;
+	detail->lifetime_median_ns = aging->kept.median_ns;
+	detail->lifetime_p99_ns = aging->kept.high_ns;
+}
+
 // The medians and 99th percentiles of all rows that are asked for. Their lifetimes need not fit in
 // memory: each round narrows down where a row's median is, and looks again (ranks.h).
 static bool find_lifetimes(const struct detailing *detailing, const struct window_query *query,
 			   const struct batch *batch, struct err *err)
 {
 	struct index *index = detailing->index;
-	struct aging aging = { .rows = (uint32_t)(batch->count - batch->total) };
+	struct aging aging = { .rows = (uint32_t)(batch->count - batch->total),
+			       .lifetimes = batch->lifetimes };
 	bool ok;
 
 	if (!any_ends(batch))
@@ -491,24 +558,20 @@ static bool find_lifetimes(const struct detailing *detailing, const struct windo
 					  .take = take_ages };
 	index_groups_init(&aging.groups, index, query);
 	aging.sorted = index_sorted_open(index, query, err);
+	// The ends of processes, where they count as frees, are no lifetimes.
+	if (aging.sorted && !query->exit_frees)
+		aging.kept = index_sorted_total(aging.sorted);
 	ok = aging.sorted || err->kind == ERR_NONE;
 	while (ok) {
-		ranks_begin(&aging.ranks, batch->lifetimes, batch->count, index->duration_ns,
-			    index_room(index, LIFETIMES_SHARE, sizeof(uint64_t)));
-		ok = go_rounds(&aging, detailing, batch, err);
+		begin_ranks(&aging, batch);
+		ok = all_known(&aging, batch) || go_rounds(&aging, detailing, batch, err);
 		if (ok || !begin_again(&aging, err))
 			break;
 		ranks_end(&aging.ranks);
 		ok = true;
 	}
-	for (size_t i = 0; ok && i < batch->count; i++) {
-		struct window_detail *detail = &batch->details[i];
-		size_t row = place_of(&aging, detail, i);
-
-		detail->lifetimes = ranks_count(&aging.ranks, row);
-		detail->lifetime_median_ns = ranks_median(&aging.ranks, row);
-		detail->lifetime_p99_ns = ranks_high(&aging.ranks, row);
-	}
+	for (size_t i = 0; ok && i < batch->count; i++)
+		tell(&aging, i, &batch->details[i]);
 	index_sorted_close(aging.sorted);
 	index_groups_fini(&aging.groups);
 	ranks_end(&aging.ranks);

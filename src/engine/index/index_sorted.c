@@ -12,11 +12,15 @@
 // its cell above its nanoseconds, into one of some temporary files, each of which has a range of
 // cells. How many each cell has is known before, from the counts at the end. A file is then sorted
 // in memory, or in parts where it does not fit; there are two of each, as two threads write.
+//
+// The median and 99th percentile of all are in the head, as most questions ask for these, too:
+// they are counted in the same pass, and then found among what is in those files.
 #include "engine/index/index_sorted.h"
 
 #include "base/crc32c.h"
 #include "base/mem.h"
 #include "base/radix.h"
+#include "base/ranks.h"
 #include "engine/index/index_ask.h"
 #include "engine/index/spill.h"
 #include "os/thread.h"
@@ -25,7 +29,7 @@
 #include <string.h>
 
 enum {
-	VERSION = 1,
+	VERSION = 2,
 	PIECE_LIFETIMES = 1 << 15,
 	PIECE_CELLS = 1 << 13,
 	SHARES_MAX = 64,
@@ -54,6 +58,7 @@ struct index_sorted {
 	struct vault vault;
 	struct piece *pieces;
 	size_t pieces_count;
+	struct index_sorted_total total;
 };
 
 static struct stamp stamp_of(const struct index *index)
@@ -109,6 +114,7 @@ static bool take_head(struct index_sorted *sorted, struct index_in *in)
 	size = index_in_take_u64(in);
 	sums = index_in_take_array(in, &sums_count, sizeof *sums);
 	sorted->pieces = index_in_take_array(in, &sorted->pieces_count, sizeof *sorted->pieces);
+	index_in_take(in, &sorted->total, sizeof sorted->total);
 	if (in->bad || size / VAULT_PAGE > sums_count ||
 	    sums_count != (size + VAULT_PAGE - 1) / VAULT_PAGE) {
 		mem_free(sums);
@@ -145,6 +151,11 @@ void index_sorted_close(struct index_sorted *sorted)
 		return;
 	vault_close(&sorted->vault);
 	MEM_FREE(sorted->pieces, sorted);
+}
+
+struct index_sorted_total index_sorted_total(const struct index_sorted *sorted)
+{
+	return sorted->total;
 }
 
 void index_sorted_forget(struct index *index)
@@ -288,8 +299,12 @@ struct making {
 	uint32_t *share;  // by cell; UINT32_MAX: of cells that no call ended
 	uint32_t shares_count;
 	struct spill shares[INDEX_AGES_PARTS][SHARES_MAX];
+	uint64_t all;                     // that calls ended
 	uint64_t given[INDEX_AGES_PARTS]; // lifetimes
-	uint64_t *list, *scratch;         // to sort in
+	struct ranks ranks;               // of all, until `total` is known
+	uint64_t lowest;                  // that these still look at
+	struct index_sorted_total total;
+	uint64_t *list, *scratch; // to sort in
 	size_t room;
 
 	// What is written.
@@ -315,7 +330,7 @@ static bool share_out(struct making *making, struct err *err)
 {
 	uint32_t cells = making->index->cells.cells_count;
 	struct index_count *counts = mem_alloc_table(cells, sizeof *counts);
-	uint64_t all = 0, before = 0, each;
+	uint64_t before = 0, each;
 	bool ok =
 		index_counts(making->index, making->index->steps_end, counts, sizeof *counts, err);
 
@@ -324,11 +339,11 @@ static bool share_out(struct making *making, struct err *err)
 	for (uint32_t cell = 0; ok && cell < cells; cell++) {
 		if (cell > 0 && !is_of_orphans(&making->index->cells, cell))
 			making->ended[cell] = counts[cell].begun - counts[cell].alive;
-		all += making->ended[cell];
+		making->all += making->ended[cell];
 	}
-	each = all / making->room + 1;
+	each = making->all / making->room + 1;
 	making->shares_count = (uint32_t)(each < SHARES_MAX ? each : SHARES_MAX);
-	each = all / making->shares_count + 1;
+	each = making->all / making->shares_count + 1;
 	for (uint32_t cell = 0; ok && cell < cells; cell++) {
 		making->share[cell] = making->ended[cell] ? (uint32_t)(before / each) : UINT32_MAX;
 		before += making->ended[cell];
@@ -340,6 +355,8 @@ static bool share_out(struct making *making, struct err *err)
 static bool take_aged(void *context, unsigned part, const struct index_aged *aged)
 {
 	struct making *making = context;
+	uint64_t some[INDEX_AGES_AT_ONCE];
+	size_t count = 0;
 
 	making->given[part] += aged->count;
 	for (uint32_t i = 0; i < aged->count; i++) {
@@ -347,10 +364,12 @@ static bool take_aged(void *context, unsigned part, const struct index_aged *age
 
 		if (aged->ns[i] >> making->ns_bits)
 			return false;
+		some[count] = aged->ns[i];
+		count += aged->ns[i] > 0;
 		if (aged->ns[i])
 			spill_put(&making->shares[part][aged->of[i]], &number, sizeof number);
 	}
-	return true;
+	return ranks_add_all(&making->ranks, part, 0, some, count);
 }
 
 static bool gather(struct making *making, struct err *err)
@@ -361,9 +380,10 @@ static bool gather(struct making *making, struct err *err)
 				   .of = making->share,
 				   .context = making,
 				   .take = take_aged };
-	uint64_t all = 0;
 	bool ok = true;
 
+	ranks_begin(&making->ranks, &making->all, 1, making->index->duration_ns, making->room);
+	ranks_round(&making->ranks);
 	for (unsigned part = 0; part < INDEX_AGES_PARTS; part++)
 		for (uint32_t i = 0; ok && i < making->shares_count; i++)
 			ok = spill_open(&making->shares[part][i], making->index->directory,
@@ -374,9 +394,7 @@ static bool gather(struct making *making, struct err *err)
 			spill_turn(&making->shares[part][i]);
 			ok = spill_ok(&making->shares[part][i], err);
 		}
-	for (uint32_t cell = 0; cell < making->index->cells.cells_count; cell++)
-		all += making->ended[cell];
-	return ok && all == making->given[0] + making->given[1];
+	return ok && making->all == making->given[0] + making->given[1];
 }
 
 static void end_piece(struct making *making)
@@ -433,9 +451,10 @@ static bool put_number(struct making *making, uint64_t number)
 	return true;
 }
 
-// Those numbers of a file that are in a range are given to `each`.
-static bool each_number(struct making *making, uint32_t share, uint64_t low, uint64_t high,
-			void (*each)(void *context, uint64_t number), void *context)
+// What a file has is given to `each`, some at a time.
+static bool each_some(struct making *making, uint32_t share,
+		      bool (*each)(void *context, const uint64_t *numbers, size_t count),
+		      void *context)
 {
 	enum { AT_ONCE = 1 << 11 };
 	uint64_t numbers[AT_ONCE];
@@ -447,14 +466,75 @@ static bool each_number(struct making *making, uint32_t share, uint64_t low, uin
 			uint64_t left = spill->size - at;
 			size_t size = left < sizeof numbers ? (size_t)left : sizeof numbers;
 
-			if (!spill_copy(spill, at, numbers, size))
+			if (!spill_copy(spill, at, numbers, size) ||
+			    !each(context, numbers, size / sizeof *numbers))
 				return false;
-			for (size_t i = 0; i < size / sizeof *numbers; i++)
-				if (numbers[i] >= low && numbers[i] <= high)
-					each(context, numbers[i]);
 		}
 	}
 	return true;
+}
+
+// Those numbers of a file that are in a range are given to `each`.
+struct in_range {
+	uint64_t low, high;
+	void (*each)(void *context, uint64_t number);
+	void *context;
+};
+
+static bool choose(void *context, const uint64_t *numbers, size_t count)
+{
+	const struct in_range *range = context;
+
+	for (size_t i = 0; i < count; i++)
+		if (numbers[i] >= range->low && numbers[i] <= range->high)
+			range->each(range->context, numbers[i]);
+	return true;
+}
+
+static bool each_number(struct making *making, uint32_t share, uint64_t low, uint64_t high,
+			void (*each)(void *context, uint64_t number), void *context)
+{
+	struct in_range range = { low, high, each, context };
+
+	return each_some(making, share, choose, &range);
+}
+
+static bool rank_some(void *context, const uint64_t *numbers, size_t count)
+{
+	const struct making *making = context;
+	uint64_t mask = (UINT64_C(1) << making->ns_bits) - 1;
+	bool ok = true;
+
+	for (size_t i = 0; ok && i < count; i++)
+		ok = (numbers[i] & mask) < making->lowest ||
+		     ranks_add(&making->ranks, 0, 0, numbers[i] & mask);
+	return ok;
+}
+
+// All but what is 0 were counted while they were gathered; what is still looked for then is in one
+// of the counts.
+static bool find_total(struct making *making)
+{
+	struct ranks *ranks = &making->ranks;
+	uint64_t none = making->all;
+	bool ok;
+
+	for (unsigned part = 0; part < INDEX_AGES_PARTS; part++)
+		for (uint32_t i = 0; i < making->shares_count; i++)
+			none -= making->shares[part][i].size / sizeof(uint64_t);
+	ok = ranks_add_same(ranks, 0, 0, 0, none);
+	while (ok && !ranks_close(ranks)) {
+		ranks_round(ranks);
+		making->lowest = ranks_lowest(ranks);
+		ok = ranks_add_same(ranks, 0, 0, 0, none);
+		for (uint32_t i = 0; ok && i < making->shares_count; i++)
+			ok = each_some(making, i, rank_some, making);
+	}
+	making->total = (struct index_sorted_total){ .count = ranks_count(ranks, 0),
+						     .median_ns = ranks_median(ranks, 0),
+						     .high_ns = ranks_high(ranks, 0) };
+	ranks_end(ranks);
+	return ok;
 }
 
 struct gathered {
@@ -554,6 +634,7 @@ static bool write_head(struct making *making, struct err *err)
 	index_out_put_array(out, making->vault.sums, making->vault.sums_count,
 			    sizeof *making->vault.sums);
 	index_out_put_array(out, making->pieces, making->pieces_count, sizeof *making->pieces);
+	index_out_put(out, &making->total, sizeof making->total);
 	return index_out_end(out, err);
 }
 
@@ -600,11 +681,13 @@ static bool make(struct index *index, struct err *err)
 	making->piece_cells = piece_limit(index, PIECE_CELLS);
 	making->piece_lifetimes = piece_limit(index, PIECE_LIFETIMES);
 	making->room = index_room(index, MEMORY_SHARE, 2 * sizeof(uint64_t));
-	ok = share_out(making, err) && gather(making, err) && write_all(making, err);
+	ok = share_out(making, err) && gather(making, err) && find_total(making) &&
+	     write_all(making, err);
 	for (unsigned part = 0; part < INDEX_AGES_PARTS; part++)
 		for (uint32_t i = 0; i < making->shares_count; i++)
 			spill_close(&making->shares[part][i]);
 	vault_close(&making->vault);
+	ranks_end(&making->ranks);
 	if (!ok)
 		file_remove_in(index->directory, vault_name);
 	MEM_FREE(making->ended, making->share, making->list, making->bytes, making->pieces, making);

@@ -21,6 +21,12 @@ struct index_sorted *index_sorted_open(struct index *index, const struct window_
 				       struct err *err);
 void index_sorted_close(struct index_sorted *sorted); // NULL is allowed
 
+// All of them together, as ranks.h has them: how many, the median and the 99th percentile.
+struct index_sorted_total {
+	uint64_t count, median_ns, high_ns;
+};
+struct index_sorted_total index_sorted_total(const struct index_sorted *sorted);
+
 // Lifetimes of one cell: `none` of 0, and `count` others in `ns`, rising. A cell may come in
 // several runs. `part` is the thread's, and `of` the caller's value of the cell.
 struct index_sorted_run {
