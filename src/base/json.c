@@ -24,11 +24,14 @@ void json_init(struct json *json, struct sink *sink, bool pretty)
 // Two spaces for each open level, and nothing in one line or within json_line_begin.
 static void new_line(struct json *json)
 {
+	static const char line[] =
+		"\n                                                              ";
+
+	_Static_assert(sizeof line - 1 == 1 + 2 * (JSON_DEPTH_MAX - 1), "a line of each depth");
 	if (!json->pretty || json->on_line)
 		return;
-	sink_write(json->sink, "\n", 1);
-	for (int i = 0; i < json->depth; i++)
-		sink_write(json->sink, "  ", 2);
+	ASSERT(json->depth < JSON_DEPTH_MAX);
+	sink_write(json->sink, line, 1 + 2 * (size_t)json->depth);
 }
 
 // What stands between the previous value and this one.

@@ -21,6 +21,7 @@ enum { WRAPPERS_KNOWN = 32 };
 // What was found for a frame: ours or the symbols'.
 struct found {
 	const struct symbol *symbols;
+	struct names_text *json; // of each; NULL: of no stack yet
 	uint32_t count;
 	uint32_t wrappers; // which of the first WRAPPERS_KNOWN allocate on behalf of their callers
 };
@@ -35,6 +36,7 @@ struct names {
 	struct symbol face;  // the last that was asked for
 	struct names_line *lines;
 	size_t lines_capacity;
+	size_t kept; // bytes of `arena` that names_keep took
 };
 
 struct names *names_new(const struct reader *reader, struct symbols *symbols)
@@ -182,7 +184,7 @@ static void grow_frames(struct names *names)
 
 // The slot of a frame, filled when it is first asked for. Valid until frames are added to the
 // trace.
-static const struct found *find(struct names *names, frame_id frame)
+static struct found *find(struct names *names, frame_id frame)
 {
 	struct found *found = &names->nobody;
 
@@ -212,21 +214,24 @@ const struct symbol *names_find(struct names *names, frame_id frame, size_t *cou
 // walk.
 struct names_stack names_stack(struct names *names, stack_id stack)
 {
-	struct names_stack result = { 0 };
+	struct names_stack result = { .names = names };
 	stack_id id = stack;
 
 	ASSERT(names->reader);
 	while (id) {
 		const struct trace_stack *node = reader_stack(names->reader, id);
-		const struct found *found;
+		struct found *found;
 
 		if (!node)
 			break;
 		found = find(names, node->frame);
+		if (!found->json)
+			found->json = arena_take(&names->arena, found->count * sizeof *found->json);
 		MEM_ROOM(names->lines, names->lines_capacity, result.count + found->count);
 		for (size_t i = 0; i < found->count; i++)
 			names->lines[result.count++] = (struct names_line){
 				.symbol = &found->symbols[i],
+				.json = &found->json[i],
 				.wrapper = found_wrapper(found, i),
 			};
 		result.flags |= node->flags;
@@ -249,6 +254,21 @@ struct names_stack names_stack(struct names *names, stack_id stack)
 	       names_is_root(names->lines[result.count - 1 - result.roots].symbol))
 		result.roots++;
 	return result;
+}
+
+void names_keep(const struct names_stack *stack, size_t line, const char *text, size_t length)
+{
+	enum { KEPT_MAX = 16 << 20 };
+	struct names *names = stack->names;
+	char *copy;
+
+	ASSERT(line < stack->count && !stack->lines[line].json->text);
+	if (length > KEPT_MAX - names->kept)
+		return;
+	copy = arena_take(&names->arena, length + 1);
+	memcpy(copy, text, length);
+	names->kept += length;
+	*stack->lines[line].json = (struct names_text){ copy, length };
 }
 
 // A frame that can have no name is not kept, since there may be a million of them: what stands for

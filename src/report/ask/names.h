@@ -24,9 +24,17 @@ bool names_nobody_knows(const struct names *names, frame_id frame, struct symbol
 // Whether it allocates on behalf of its caller, by its name or its module (wrappers.h).
 bool names_is_wrapper(const struct symbol *symbol);
 
+// What a line is in JSON, as lines.h writes it: stacks have lines in common, and one that was
+// written is kept with the names. NULL: it was not, or there is no room.
+struct names_text {
+	const char *text;
+	size_t length;
+};
+
 // One line of a stack.
 struct names_line {
 	const struct symbol *symbol;
+	struct names_text *json;
 	bool wrapper; // allocates on behalf of its caller (wrappers.h)
 };
 
@@ -38,7 +46,11 @@ struct names_stack {
 	size_t user;                    // the first line that is no wrapper; 0 if all are
 	size_t roots;                   // lines at the outer end where the thread began
 	uint8_t flags;                  // enum trace_stack_flag
+	struct names *names;            // whose lines they are; NULL: there are none
 };
+
+// Keep what a line is in JSON.
+void names_keep(const struct names_stack *stack, size_t line, const char *text, size_t length);
 
 // Whole, always. `lines` stays valid until the next call.
 struct names_stack names_stack(struct names *names, stack_id stack);

@@ -208,22 +208,42 @@ void lines_json_end(struct json *json)
 	json_line_end(json);
 }
 
+static void write_line(struct json *json, const struct symbol *symbol)
+{
+	json_object_begin(json);
+	json_kv_text(json, "function", symbol->function);
+	json_kv_text(json, "file", symbol->file);
+	json_kv_u64_if(json, "line", symbol->line > 0, symbol->line);
+	json_kv_text(json, "module", symbol->module);
+	json_kv_u64(json, "offset", symbol->offset);
+	json_kv_bool(json, "inlined", symbol->inlined);
+	json_object_end(json);
+}
+
+// A line's text is the same in all stacks, so it is written as a document of its own, in one line,
+// and taken from there.
 void lines_json(struct json *json, const struct names_stack *stack)
 {
+	struct str text = { 0 };
+
 	json_array_begin(json);
 	for (size_t i = 0; i < stack->count; i++) {
-		const struct symbol *symbol = stack->lines[i].symbol;
+		const struct names_text *kept = stack->lines[i].json;
+		struct sink sink = sink_to_str(&text);
+		struct json line;
 
-		lines_json_begin(json);
-		json_kv_text(json, "function", symbol->function);
-		json_kv_text(json, "file", symbol->file);
-		json_kv_u64_if(json, "line", symbol->line > 0, symbol->line);
-		json_kv_text(json, "module", symbol->module);
-		json_kv_u64(json, "offset", symbol->offset);
-		json_kv_bool(json, "inlined", symbol->inlined);
-		lines_json_end(json);
+		if (kept->text) {
+			json_raw(json, kept->text, kept->length);
+			continue;
+		}
+		str_clear(&text);
+		json_init(&line, &sink, false);
+		write_line(&line, stack->lines[i].symbol);
+		json_raw(json, str_get(&text), text.length);
+		names_keep(stack, i, str_get(&text), text.length);
 	}
 	json_array_end(json);
+	str_fini(&text);
 }
 
 void lines_json_site(struct json *json, const struct names_stack *stack)
