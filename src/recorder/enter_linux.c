@@ -248,12 +248,19 @@ static enum enter_family enter_family_of(const char *name)
 	return ENTER_USUAL;
 }
 
+// Whether it copies a text. Only what exports malloc, too, has these for itself.
+static bool enter_copies(uint32_t hook)
+{
+	return text_equal(__start_entered[hook].name, "strdup") ||
+	       text_equal(__start_entered[hook].name, "__strdup");
+}
+
 static void enter_find_exported(void)
 {
 	bool libc = inside_is_libc(enter_now.object); // which has some under a second name
 
 	for (uint32_t i = 0; i < enter_hooks_count(); i++) {
-		if (libc && text_after(__start_entered[i].name, "__"))
+		if (libc && (enter_copies(i) || text_after(__start_entered[i].name, "__")))
 			continue;
 		enter_now.at[i] = scope_find(enter_now.object, __start_entered[i].name);
 		enter_now.seen[i] = NOTE_SEEN_EXPORTED;
@@ -269,7 +276,7 @@ static void enter_find_symbol(const struct elf_symbol *symbol, const char *name,
 	uint32_t hook = enter_hook_of(name);
 	uint8_t *at = (uint8_t *)enter_now.object->bias + symbol->value;
 
-	if (hook == UINT32_MAX || enter_now.at[hook] == at ||
+	if (hook == UINT32_MAX || enter_now.at[hook] == at || enter_copies(hook) ||
 	    (uintptr_t)at - enter_now.place->pages.start >=
 		    enter_now.place->pages.end - enter_now.place->pages.start)
 		return;
@@ -664,6 +671,13 @@ static bool enter_meet(const struct scope_object *object)
 	return false;
 }
 
+// Whether it is a sanitizer's, which itself calls its malloc for some of what it comes before
+// (strndup, realpath).
+static bool enter_is_sanitizer(const struct scope_object *object)
+{
+	return scope_find(object, "__sanitizer_print_stack_trace");
+}
+
 // Whether it exports an allocator by names of its own. Who opens it (libtbb opens libtbbmalloc)
 // asks it for them by dlsym with a handle, and does not find us.
 static bool enter_exports_named(const struct scope_object *object)
@@ -689,7 +703,8 @@ static void enter_library(const struct scope_object *object)
 		return;
 	if (!scope_find(object, "malloc"))
 		enter_look(object, enter_exports_named(object));
-	else if (scope_is_symbolic(object) || (scope_next("malloc", &first) && first != object))
+	else if (scope_is_symbolic(object) || enter_is_sanitizer(object) ||
+		 (scope_next("malloc", &first) && first != object))
 		enter_look(object, true);
 }
 

@@ -28,6 +28,10 @@ static struct hook_entry hook_entered_malloc ENTERED_AS, hook_entered_free ENTER
 
 #include "recorder/hook_malloc_linux.c"
 
+// AddressSanitizer's take their block from inside of it. The C library's ask for malloc by name.
+HOOK_TAKES(strdup, HOOK_TEXT, 0, (const char *text), (text), )
+HOOK_TAKES(__strdup, HOOK_TEXT, 0, (const char *text), (text), )
+
 #define ENTERED(name)                                                            \
 	static struct hook_entry hook_entered_##name ENTERED_AS = { #name, NULL, \
 								    (void *)entered_##name }

@@ -23,19 +23,60 @@ int main(int argc, char **argv)
 	return 3;
 }
 """
+COPIES = """
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#define TIMES(count, what) for (int i = 0; i < (count); i++) block = (what)
+char *__strdup(const char *);
+int main(void)
+{
+	char text[9000];
+	char *volatile block;
+	memset(text, 'x', 8000);
+	text[8000] = 0;
+	TIMES(11, strdup(text));
+	TIMES(12, __strdup(text + 10));
+	TIMES(13, strndup(text, 7000));
+	TIMES(14, reallocarray(NULL, 70, 101));
+	for (int i = 0; i < 15; i++)
+		free(strdup(text + 20));
+	for (int i = 0; i < 16; i++)
+		if (asprintf((char **)&block, "%s", text + 30) < 0)
+			return 1;
+	for (int i = 0; i < 17; i++)
+		free(realpath("/", NULL));
+	_exit(3);
+}
+"""
 ASAN = "-fsanitize=address"
 FOLLOW = "ASAN_OPTIONS=verify_asan_link_order=0:exitcode=5"
 
 
-def made(name, *compiler):
+def made(name, *compiler, source=SOURCE):
     if not shutil.which(compiler[0]):
         raise Skip(f"there is no {compiler[0]}")
     with open(name + ".c", "w", encoding="utf-8") as out:
-        out.write(SOURCE)
+        out.write(source)
     ended = run([*compiler, "-g", "-O0", name + ".c", "-o", name])
     if ended.code != 0:
         raise Skip(f"{' '.join(compiler)}: {ended.err.strip()[-200:]}")
     return os.path.abspath(name)
+
+
+def freed_of(trace, size):
+    """How many blocks of that size were freed; None: of no known size."""
+    sizes, freed = {}, []
+    for event in trace.events:
+        if event.kind in ("free", "realloc-free"):
+            freed.append(sizes.pop(event.address, None))
+        elif event.kind == "realloc":
+            freed.append(sizes.pop(event.old, None))
+        if event.size:
+            sizes[event.address] = event.size
+    return freed.count(size)
 
 
 def clang_runtime():
@@ -111,6 +152,30 @@ def a_sanitizer_that_may_come_behind_is_recorded_and_finds_what_it_should():
             equal(bool(words), "heap-buffer-overflow" in ended.err, "what it found")
             check(not any("AddressSanitizer" in line for line in ended.lines()), ended.err)
             equal(1, len(Trace().of_size(7701)), "blocks of the program")
+
+
+@test
+def what_a_sanitizer_allocates_for_the_program_is_recorded():
+    programs = [(f"{compiler}_{name}_{kind}", compiler, f"-fsanitize={name}", *more)
+                for name in ("address", "thread", "leak")
+                for compiler, kind, *more in (("gcc", "shared"), ("clang", "static"),
+                                              ("gcc", "static", f"-static-lib{name[0]}san"))]
+    done = 0
+    for name, *compiler in programs:
+        try:
+            path = made(name, *compiler, source=COPIES)
+        except Skip:
+            continue
+        done += 1
+        record([path], "--force", code=3, env=environment(
+            ASAN_OPTIONS="verify_asan_link_order=0:detect_leaks=0"))
+        trace = Trace()
+        for size, count in ((8001, 11), (7991, 12), (7001, 13), (7070, 14), (7981, 15)):
+            equal(count, len(trace.of_size(size)), f"blocks of {size} bytes in {name}")
+        equal((15, 0), (freed_of(trace, 7981), freed_of(trace, None)),
+              f"freed of 7,981 bytes in {name}, and of what was not seen to begin")
+    if not done:
+        raise Skip("no compiler has a sanitizer")
 
 
 @test
