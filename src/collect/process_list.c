@@ -363,19 +363,23 @@ static void begin_by_time(struct process_list *process_list, struct image *image
 // has gone past it.
 //
 // By lane and head: the parent's note says at which byte of which lane it forked, and the child's
-// hello repeats it.
+// hello repeats it. Those that failed there before it have the same place.
 static struct image_event *fork_of(struct image *parent, const struct image *image)
 {
 	const struct segment_hello *hello = &image->arrival->hello;
+	struct image_event *failed = NULL; // it did not, if no other has the place
 
 	for (size_t i = 0; i < parent->events_count; i++) {
 		struct image_event *event = &parent->events[i];
 
-		if (event->name == NULL && !event->passed && event->child == NULL &&
-		    event->lane == hello->fork_lane && event->head == hello->fork_head)
+		if (event->name != NULL || event->passed || event->child != NULL ||
+		    event->lane != hello->fork_lane || event->head != hello->fork_head)
+			continue;
+		if (!event->failed)
 			return event;
+		failed = event;
 	}
-	return NULL;
+	return failed;
 }
 
 // An image whose predecessor is not over yet has to wait: two of one pid at a time would share

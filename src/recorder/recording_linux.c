@@ -44,6 +44,9 @@
 struct recording_state *recording_state;
 
 enum {
+	RECORDING_EPERM = 1,
+	RECORDING_EAGAIN = 11,
+	RECORDING_ENOMEM = 12,
 	RECORDING_EMFILE = 24,
 	RECORDING_REGIONS_MAX = 8192,
 	RECORDING_FRAMES_FIRST = 1 << 16,
@@ -72,6 +75,7 @@ __thread uint32_t recording_fork_lane;
 __thread uint64_t recording_fork_head;
 static __thread bool recording_fork_noted; // in the process's notes
 static bool recording_goes_on;             // a forked child begins, whose fork its parent has noted
+static __thread int recording_fork_errno;  // the thread's, before libc's fork
 static bool recording_filtered; // the image was born under a filter, which lets our calls through
 static bool recording_apart;    // in another namespace of processes than the collector
 static bool recording_refused;  // by the collector, or there is none: do not ask again
@@ -965,11 +969,50 @@ void recording_after_fork(long result)
 
 	if (result == 0)
 		recording_forked();
-	if (result >= 0 || recording_phase() != RECORDING_ON)
+	if (result >= 0 || !recording_fork_noted || recording_phase() != RECORDING_ON)
 		return;
 	signals = kernel_block_signals();
 	notes_fork_failed(kernel_thread_id());
 	kernel_restore_signals(signals);
+}
+
+// libc's fork does not tell whom it calls after it whether there is a child. But errno is 0 before
+// it then, and the reason after it where there is none. Else it is put back, but where another such
+// function has changed it.
+static int *recording_errno(void)
+{
+	return real.errno_location ? real.errno_location() : NULL;
+}
+
+static void recording_prepare_fork(void)
+{
+	int *number = recording_errno();
+
+	recording_before_fork();
+	if (!number)
+		return;
+	recording_fork_errno = *number;
+	*number = 0;
+}
+
+static void recording_parent_forked(void)
+{
+	int *number = recording_errno();
+
+	if (number && !*number)
+		*number = recording_fork_errno;
+	else if (number && (*number == RECORDING_EAGAIN || *number == RECORDING_ENOMEM ||
+			    *number == RECORDING_EPERM || *number == KERNEL_ENOSYS))
+		recording_after_fork(-*number);
+}
+
+static void recording_child_forked(void)
+{
+	int *number = recording_errno();
+
+	if (number)
+		*number = recording_fork_errno;
+	recording_forked();
 }
 
 // The C library calls these around its own fork, also from inside of system() or posix_spawn where
@@ -983,7 +1026,8 @@ bool recording_watch_forks(void)
 		*(void **)&register_atfork = scope_next("pthread_atfork", NULL);
 	if (!register_atfork)
 		return false;
-	register_atfork(recording_before_fork, NULL, recording_forked, NULL);
+	register_atfork(recording_prepare_fork, recording_parent_forked, recording_child_forked,
+			NULL);
 	return true;
 }
 

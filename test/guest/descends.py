@@ -69,6 +69,13 @@ def fork_is_followed():
 
 
 @test
+def a_fork_that_fails_is_not_waited_for():
+    _, trace = recorded("fork_fails", forked=20, inherited=5)
+    equal(2, len(trace.processes), "processes")
+    check("no exact place" not in str(trace.notes), trace.notes)
+
+
+@test
 def fork_and_exec_are_followed():
     _, trace = recorded("fork_exec", forked=20, images=30, inherited=5)
     equal(3, len(trace.processes), "processes")

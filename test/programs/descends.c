@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 extern char **environ;
@@ -63,6 +64,34 @@ static void run_fork(void)
 {
 	pid_t pid = fork();
 
+	if (pid == 0) {
+		child();
+		_exit(0);
+	}
+	wait_for(pid);
+}
+
+// No child, five times, and then one; of errno each fork changes nothing but for its failure.
+static void run_fork_fails(void)
+{
+	struct rlimit limit;
+	rlim_t soft;
+	pid_t pid;
+
+	guest_check(geteuid() != 0 || setresuid(65534, 65534, 65534) == 0, "setresuid");
+	guest_check(getrlimit(RLIMIT_NPROC, &limit) == 0, "getrlimit");
+	soft = limit.rlim_cur;
+	limit.rlim_cur = 0;
+	guest_check(setrlimit(RLIMIT_NPROC, &limit) == 0, "setrlimit");
+	for (int i = 0; i < 5; i++) {
+		errno = 0;
+		guest_check(fork() < 0 && errno == EAGAIN, "a fork that fails");
+	}
+	limit.rlim_cur = soft;
+	guest_check(setrlimit(RLIMIT_NPROC, &limit) == 0, "setrlimit");
+	errno = 77;
+	pid = fork();
+	guest_check(errno == 77, "errno");
 	if (pid == 0) {
 		child();
 		_exit(0);
@@ -349,6 +378,7 @@ static const struct {
 } ways[] = {
 	{ "fork", run_fork },
 	{ "fork_exec", run_fork_exec },
+	{ "fork_fails", run_fork_fails },
 	{ "exec_self", run_exec_self },
 	{ "exec_fails", run_exec_fails },
 	{ "system", run_system },
