@@ -88,13 +88,13 @@ static bool allocators_ask_any(const struct scope_object *object, const char *co
 // for g_malloc0.
 static bool allocators_ask_library(const struct scope_object *object)
 {
-	const char *asked;
-	uint32_t at = 0;
+	struct scope_asked asked = { 0 };
+	const char *each;
 
 	// Behind its first letter: malloc_trim and malloc_usable_size give nothing.
-	while ((asked = scope_next_asked(object, &at)))
-		if (*asked && (text_has(asked + 1, "malloc") || text_has(asked + 1, "calloc") ||
-			       text_has(asked + 1, "realloc")))
+	while ((each = scope_next_asked(object, &asked)))
+		if (*each && (text_has(each + 1, "malloc") || text_has(each + 1, "calloc") ||
+			      text_has(each + 1, "realloc")))
 			return true;
 	return false;
 }

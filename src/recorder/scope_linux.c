@@ -369,31 +369,49 @@ bool scope_is_symbolic(const struct scope_object *object)
 	return scope_number(object, DT_FLAGS) & DF_SYMBOLIC;
 }
 
+// How many symbols a GNU hash table leads to: up to the end of the last bucket.
+static uint32_t scope_count_gnu(const uint32_t *table)
+{
+	uint32_t buckets_count = table[0], first = table[1], last = 0;
+	const uint32_t *buckets = table + 4 + table[2] * (sizeof(elf_word) / 4);
+	const uint32_t *chain = buckets + buckets_count;
+
+	for (uint32_t i = 0; i < buckets_count; i++)
+		if (buckets[i] > last)
+			last = buckets[i];
+	if (last < first)
+		return first;
+	while (!(chain[last - first] & 1))
+		last++;
+	return last + 1;
+}
+
 // An undefined symbol. The old hash table says how many symbols there are. A GNU one has the
-// defined ones at its end, so its second word (the first that is hashed) counts the undefined
-// ones.
-const char *scope_next_asked(const struct scope_object *object, uint32_t *at)
+// defined ones at its end, and among them undefined ones that are called and whose address is
+// taken.
+const char *scope_next_asked(const struct scope_object *object, struct scope_asked *asked)
 {
 	const struct elf_symbol *symbols = (const void *)scope_dynamic(object, DT_SYMTAB);
 	const char *strings = (const char *)scope_dynamic(object, DT_STRTAB);
 	const uint32_t *gnu = (const void *)scope_dynamic(object, DT_GNU_HASH);
 	const uint32_t *hash = (const void *)scope_dynamic(object, DT_HASH);
-	uint32_t count = hash ? hash[1] : gnu ? gnu[1] : 0;
 
-	while (symbols && strings && ++*at < count) {
-		if (!symbols[*at].section)
-			return strings + symbols[*at].name;
+	if (!asked->count)
+		asked->count = hash ? hash[1] : gnu ? scope_count_gnu(gnu) : 0;
+	while (symbols && strings && ++asked->at < asked->count) {
+		if (!symbols[asked->at].section)
+			return strings + symbols[asked->at].name;
 	}
 	return NULL;
 }
 
 bool scope_asks(const struct scope_object *object, const char *name)
 {
-	const char *asked;
-	uint32_t at = 0;
+	struct scope_asked asked = { 0 };
+	const char *each;
 
-	while ((asked = scope_next_asked(object, &at)))
-		if (text_equal(asked, name))
+	while ((each = scope_next_asked(object, &asked)))
+		if (text_equal(each, name))
 			return true;
 	return false;
 }

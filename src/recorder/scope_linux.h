@@ -49,9 +49,13 @@ HIDDEN void *scope_find_data(const struct scope_object *object, const char *name
 // -Bsymbolic-functions leaves no trace).
 HIDDEN bool scope_is_symbolic(const struct scope_object *object);
 
-// The name of the next function or variable that the object asks others for, after the symbol
-// `*at`, which begins with 0. NULL: there is none.
-HIDDEN const char *scope_next_asked(const struct scope_object *object, uint32_t *at);
+// Of an object's symbols: the one that was given last, and how many there are. Begins with { 0 }.
+struct scope_asked {
+	uint32_t at, count;
+};
+
+// The name of the next function or variable that the object asks others for. NULL: there is none.
+HIDDEN const char *scope_next_asked(const struct scope_object *object, struct scope_asked *asked);
 
 // Whether the object asks others for the function.
 HIDDEN bool scope_asks(const struct scope_object *object, const char *name);

@@ -390,6 +390,18 @@ def one_that_allocates_by_a_library_alone_is_not_said_to_have_one():
 
 
 @test
+def one_that_takes_the_address_of_malloc_too_is_not_said_to_have_one():
+    """As redis does: such symbols are among those that are hashed."""
+    subprocess.run(["gcc", "-fno-builtin", "-x", "c", "-", "-o", "asks", "-s"], text=True, check=True,
+                   input="#include <stdlib.h>\n#include <sys/mman.h>\nvoid *(*give)(size_t); void (*take)(void *);\n"
+                   "int main(void) { munmap(mmap(0, 4096, 3, 34, -1, 0), 4096);"
+                   " give = malloc, take = free; free(malloc(7807)); return 0; }")
+    record([os.path.abspath("asks")], "--strict")
+    equal(1, len(Trace().of_size(7807)), "blocks seen")
+    equal([("glibc", "libc.so.6", "name")], allocators()[0])
+
+
+@test
 def a_launcher_that_only_calls_its_library_is_not_said_to_have_one():
     for name, text, *options in (("liball.so", "int all(void) { free(malloc(7805)); return 0; }", "-shared", "-fPIC"),
                                  ("launcher", "int all(void); int main(void) { return all(); }", "-L.", "-lall", "-Wl,-rpath,.", "-s")):
