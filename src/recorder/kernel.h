@@ -376,6 +376,18 @@ static inline bool kernel_thread_lives(uint32_t pid, uint32_t tid)
 	return kernel(__NR_tgkill, pid, tid, 0) != -KERNEL_ESRCH;
 }
 
+// What a lock is while it is held, and whether its holder has ended: no thread does here, alone and
+// while it holds one.
+static inline int kernel_lock_word(void)
+{
+	return 1;
+}
+
+static inline bool kernel_lock_is_left(int)
+{
+	return false;
+}
+
 // The calling thread's name, with a NUL. In a sealed process `name` stays what it was.
 static inline void kernel_thread_name(char name[16])
 {

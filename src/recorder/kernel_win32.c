@@ -117,6 +117,12 @@ bool kernel_thread_lives(uint32_t pid, uint32_t tid)
 	return !ended;
 }
 
+bool kernel_lock_is_left(int word)
+{
+	return word == kernel_lock_word() ||
+	       !kernel_thread_lives(kernel_process_id(), (uint32_t)word);
+}
+
 void kernel_thread_name(char name[16])
 {
 	struct {

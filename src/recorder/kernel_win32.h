@@ -90,6 +90,14 @@ HIDDEN uint32_t kernel_process_id(void);
 // False: it has ended, even if a handle of it is open yet. Three system calls. A thread that cannot
 // be opened for want of rights counts as one that lives.
 HIDDEN bool kernel_thread_lives(uint32_t pid, uint32_t tid);
+// Any thread may be ended from outside at any moment (TerminateThread, and all others when a
+// process ends), also while it holds a lock of ours: so a lock says whose it is. Whether that
+// thread has ended; one that now has the same id asks for itself.
+static inline int kernel_lock_word(void)
+{
+	return (int)kernel_thread_id();
+}
+HIDDEN bool kernel_lock_is_left(int word);
 // In whole units of 100 ns; what is less does not wait.
 HIDDEN void kernel_sleep_ns(long ns);
 

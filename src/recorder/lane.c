@@ -307,6 +307,9 @@ static struct lane *lane_begin(uint32_t level)
 		lane->level = level;
 		lane->inner = NULL;
 		lane->between = false;
+		// Its last thread may have been ended inside a heap (Windows).
+		lane->inside = lane->reallocated = 0;
+		lane->interrupted_count = 0;
 		capture_reset(&lane->capture);
 		// Written before it is read, or its page would fault twice.
 		*capture_place(&lane->capture, (uintptr_t)&lane) = 0;

@@ -136,18 +136,42 @@ struct recording_wait {
 // processor. True: it is gone for good.
 HIDDEN bool recording_wait_is_vain(struct recording_wait *wait);
 
-enum { RECORDING_SPINS = 200, RECORDING_LOCK_NAP_NS = 20000, RECORDING_LOCK_DOUBLINGS = 7 };
+enum {
+	RECORDING_SPINS = 200,
+	RECORDING_LOCK_NAP_NS = 20000,
+	RECORDING_LOCK_DOUBLINGS = 7,
+	RECORDING_LOCK_NAPS = 16, // until the holder is asked for
+};
+
+// `held`: what the lock was found to be.
+static inline bool recording_lock_from(_Atomic int *lock, int held)
+{
+	return __atomic_compare_exchange_n(lock, &held, kernel_lock_word(), false, __ATOMIC_ACQUIRE,
+					   __ATOMIC_RELAXED);
+}
+
+// The holder has ended and cannot let go. What it was at is left half done: whatever a lock guards
+// is written so that those who read without it never see a half, and may be written again.
+static inline bool recording_lock_left(_Atomic int *lock)
+{
+	int held = __atomic_load_n(lock, __ATOMIC_RELAXED);
+
+	return held && kernel_lock_is_left(held) && recording_lock_from(lock, held);
+}
 
 // Spin locks for the slow paths. Signals must be blocked by the caller (kernel_block_signals), so
 // that no handler waits for a lock that its own thread holds. After 200 turns it naps: 20 us,
-// doubling up to 2.56 ms.
+// doubling up to 2.56 ms, and now and then asks whether the holder still lives.
 static inline void recording_lock(_Atomic int *lock)
 {
-	for (uint32_t spins = 0; __atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE); spins++) {
+	for (uint32_t spins = 0; !recording_lock_from(lock, 0); spins++) {
 		uint32_t naps = spins - RECORDING_SPINS;
 
 		if (spins < RECORDING_SPINS)
 			__builtin_ia32_pause();
+		else if (naps % RECORDING_LOCK_NAPS == RECORDING_LOCK_NAPS - 1 &&
+			 recording_lock_left(lock))
+			return;
 		else // the holder needs the processor, the more the longer it takes
 			kernel_sleep_ns((long)RECORDING_LOCK_NAP_NS
 					<< (naps < RECORDING_LOCK_DOUBLINGS

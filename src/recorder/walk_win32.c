@@ -18,12 +18,14 @@
 #include "recorder/vm_put.h"
 
 enum {
-	WALK_REGIONS_MAX = 32768,
-	WALK_TEXT_BYTES = 3072, // of a list, a note
-	WALK_LINE_BYTES = 80,   // without its name
+	WALK_REGIONS_FIRST = 32768, // there is room for; twice as many where it is not enough
+	WALK_TEXT_BYTES = 3072,     // of a list, a note
+	WALK_LINE_BYTES = 80,       // without its name
 	WALK_PERIOD_NS = 1000000000,
 	WALK_SHARE = 100, // of the time, one part
 	WALK_SHARE_SOON = 10,
+	WALK_CALLERS = 256,
+	WALK_WAYS = 4,
 
 	WALK_READ = 1,
 	WALK_WRITE = 2,
@@ -37,7 +39,10 @@ enum {
 // Behind all addresses that a program can have.
 #define WALK_END (sizeof(void *) == 8 ? (uintptr_t)(UINT64_C(1) << 47) : ~(uintptr_t)4095)
 
-_Atomic uint32_t walk_calls_begun, walk_calls_done;
+// Who is in a call on virtual memory, by thread id (0: no one), and how often one has begun or
+// ended. A walk during which there was one is not to be believed. A thread that finds no place is
+// not seen by a walk that both begins and ends during its call.
+static _Atomic uint32_t walk_callers[WALK_CALLERS], walk_turns;
 _Atomic uint64_t walk_next_ns = UINT64_MAX; // the first sets it
 
 // Regions begin at pages: what they are stands in the lowest bits.
@@ -47,7 +52,7 @@ struct walk_region {
 
 struct walk_list {
 	struct walk_region *regions;
-	uint32_t count;
+	uint32_t count, room;
 };
 
 struct walk_text {
@@ -59,9 +64,64 @@ struct walk_text {
 // The thread that walks; the rest is that thread's.
 static _Atomic int walk_lock;
 static struct walk_list walk_lists[2]; // the last one and the one in the making
+static bool walk_last_list;            // which is the last one
 static uint32_t walk_lists_count;
 static uint64_t walk_soon_ns; // before then, no walk for what has just happened
 static struct walk_text walk_text;
+
+// ---- Calls in progress ----------------------------------------------------------------------
+
+// The places where thread `tid` may stand.
+static _Atomic uint32_t *walk_places(uint32_t tid)
+{
+	return &walk_callers[tid / 4 % (WALK_CALLERS / WALK_WAYS) * WALK_WAYS];
+}
+
+// The first place that is `was` becomes `now`. False: none is.
+static bool walk_stand(_Atomic uint32_t *places, uint32_t was, uint32_t now)
+{
+	for (uint32_t i = 0; i < WALK_WAYS; i++) {
+		uint32_t found = was;
+
+		if (__atomic_compare_exchange_n(&places[i], &found, now, false, __ATOMIC_SEQ_CST,
+						__ATOMIC_RELAXED))
+			return true;
+	}
+	return false;
+}
+
+// A place of this id's is an outer call's, or was left by a thread that has ended.
+void walk_begin(void)
+{
+	uint32_t tid = kernel_thread_id();
+
+	if (!walk_stand(walk_places(tid), tid, tid))
+		walk_stand(walk_places(tid), 0, tid);
+	__atomic_fetch_add(&walk_turns, 1, __ATOMIC_SEQ_CST);
+}
+
+void walk_end(void)
+{
+	uint32_t tid = kernel_thread_id();
+
+	__atomic_fetch_add(&walk_turns, 1, __ATOMIC_SEQ_CST);
+	walk_stand(walk_places(tid), tid, 0);
+}
+
+// Is a call in progress? One whose thread was ended from outside is not.
+static bool walk_is_disturbed(void)
+{
+	for (uint32_t i = 0; i < WALK_CALLERS; i++) {
+		uint32_t tid = __atomic_load_n(&walk_callers[i], __ATOMIC_SEQ_CST);
+
+		if (tid && kernel_thread_lives(kernel_process_id(), tid))
+			return true;
+		if (tid)
+			__atomic_compare_exchange_n(&walk_callers[i], &tid, 0, false,
+						    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+	}
+	return false;
+}
 
 static uintptr_t walk_start(const struct walk_region *region)
 {
@@ -93,7 +153,7 @@ static uint32_t walk_kind(const struct nt_region *region)
 	return kind | (recording_is_ours((uintptr_t)region->base, region->bytes) ? WALK_OURS : 0);
 }
 
-// Neighbours alike are one, but for those of different files. False: there are too many.
+// Neighbours alike are one, but for those of different files. False: there is no room for all.
 //
 // The whole address space in one pass, from 0: a system call for each region.
 static bool walk_look(struct walk_list *list)
@@ -120,9 +180,43 @@ static bool walk_look(struct walk_list *list)
 			continue;
 		}
 		allocation = region.allocation;
-		if (list->count == WALK_REGIONS_MAX)
+		if (list->count == list->room)
 			return false;
 		list->regions[list->count++] = (struct walk_region){ start | kind, (uintptr_t)at };
+	}
+	return true;
+}
+
+// A list that is there may be moved, at any time but while it is looked at. False: no memory.
+static bool walk_make_room(struct walk_list *list, uint32_t room)
+{
+	struct walk_region *regions = recording_pages(room * sizeof(*regions), false);
+
+	if (!regions)
+		return false;
+	if (list->regions) {
+		memcpy(regions, list->regions, list->count * sizeof(*regions));
+		recording_give_back(list->regions, list->room * sizeof(*regions));
+	}
+	*list = (struct walk_list){ regions, list->count, room };
+	return true;
+}
+
+// False: it is told once that from here on walks are not to be had.
+static bool walk_look_all(struct walk_list *list, struct walk_list *other)
+{
+	static bool told;
+
+	while (!walk_look(list)) {
+		if (walk_make_room(list, 2 * list->room) && walk_make_room(other, list->room))
+			continue;
+		if (!told)
+			notes_message(NOTE_MESSAGE_UNSEEN,
+				      "the address space has more parts than there is memory for "
+				      "a list of: what no call says (images, stacks of threads) is "
+				      "not known from there on");
+		told = true;
+		return false;
 	}
 	return true;
 }
@@ -248,53 +342,39 @@ static void walk_tell(struct walk_text *text, const struct walk_list *before,
 // taken back.
 static enum vm_put_stack walk_check(struct lane *, struct lane_vm *record, const void *context)
 {
-	const uint32_t *begun = context;
+	const uint32_t *turns = context;
 
-	if (__atomic_load_n(&walk_calls_begun, __ATOMIC_SEQ_CST) != *begun)
+	if (__atomic_load_n(&walk_turns, __ATOMIC_SEQ_CST) != *turns)
 		record->error = 1;
 	return VM_PUT_NONE;
 }
 
 // Under walk_lock, the lane being busy.
 //
-// Two lists take turns: an even number of walks, and the first is the last one.
+// Two lists take turns. A walk that the collector does not believe, or that was ended in the midst
+// with its thread, leaves the last list what it was: the next tells what differs from that.
 static void walk_do(struct lane *lane, bool first)
 {
-	struct walk_list *before = &walk_lists[walk_lists_count & 1];
-	struct walk_list *now = &walk_lists[~walk_lists_count & 1];
+	struct walk_list *before = &walk_lists[walk_last_list], *now = &walk_lists[!walk_last_list];
 	struct lane_vm record = { .kind = LANE_VM_BASELINE, .flags = !first };
-	uint32_t begun = __atomic_load_n(&walk_calls_begun, __ATOMIC_SEQ_CST);
+	uint32_t turns = __atomic_load_n(&walk_turns, __ATOMIC_SEQ_CST);
 
-	if (__atomic_load_n(&walk_calls_done, __ATOMIC_SEQ_CST) != begun || !walk_look(now) ||
-	    __atomic_load_n(&walk_calls_begun, __ATOMIC_SEQ_CST) != begun)
+	if (walk_is_disturbed() || !walk_look_all(now, before) ||
+	    __atomic_load_n(&walk_turns, __ATOMIC_SEQ_CST) != turns)
 		return;
-	record.file = walk_text.list = walk_lists_count + 1;
+	// What was told under a number stays told: the next walk has another.
+	record.file = walk_text.list = ++walk_lists_count;
+	walk_text.length = 0;
 	walk_tell(&walk_text, before, now);
-	// What was told under this number stays told: the next walk has another.
-	walk_lists_count++;
-	if (vm_put_room(lane) && vm_put(lane, &record, walk_check, &begun) && !record.error)
-		return;
-	// The collector does not believe it: so the next one tells what differs from the last that
-	// it did believe.
-	*now = (struct walk_list){ now->regions, 0 };
-	memcpy(now->regions, before->regions, before->count * sizeof(*now->regions));
-	now->count = before->count;
-}
-
-static bool walk_take_lists(void)
-{
-	const size_t bytes = WALK_REGIONS_MAX * sizeof(struct walk_region);
-
-	for (int i = 0; i < 2; i++)
-		if (!walk_lists[i].regions)
-			walk_lists[i].regions = recording_pages(bytes, false);
-	return walk_lists[0].regions && walk_lists[1].regions;
+	if (vm_put_room(lane) && vm_put(lane, &record, walk_check, &turns) && !record.error)
+		walk_last_list = !walk_last_list;
 }
 
 void walk_first(struct lane *lane)
 {
 	recording_lock(&walk_lock);
-	if (walk_take_lists()) {
+	if (walk_make_room(&walk_lists[0], WALK_REGIONS_FIRST) &&
+	    walk_make_room(&walk_lists[1], WALK_REGIONS_FIRST)) {
 		walk_do(lane, true);
 		__atomic_store_n(&walk_next_ns, clock_now() + WALK_PERIOD_NS, __ATOMIC_RELAXED);
 	}
@@ -310,7 +390,8 @@ static void walk(uint64_t now_ns)
 	struct lane *lane;
 	uint64_t cost_ns, wait_ns;
 
-	if (walk_next_ns == UINT64_MAX || __atomic_exchange_n(&walk_lock, 1, __ATOMIC_ACQUIRE))
+	if (walk_next_ns == UINT64_MAX ||
+	    !(recording_lock_from(&walk_lock, 0) || recording_lock_left(&walk_lock)))
 		return;
 	lane = lane_enter();
 	if (lane) {

@@ -36,21 +36,12 @@ HIDDEN const char *walk_file(uintptr_t at, struct walk_file *room);
 // count.
 HIDDEN uint32_t walk_access(uint32_t page);
 
-// Calls on virtual memory that were begun and that are over: while they differ, or where they have
-// grown during a walk, that is not to be believed. And when the next walk is due, on clock_now.
-HIDDEN extern _Atomic uint32_t walk_calls_begun, walk_calls_done;
+// When the next walk is due, on clock_now.
 HIDDEN extern _Atomic uint64_t walk_next_ns;
 
-static inline void walk_begin(void)
-{
-	__atomic_fetch_add(&walk_calls_begun, 1, __ATOMIC_SEQ_CST);
-}
-
+HIDDEN void walk_begin(void);
 // After the call's record.
-static inline void walk_end(void)
-{
-	__atomic_fetch_add(&walk_calls_done, 1, __ATOMIC_SEQ_CST);
-}
+HIDDEN void walk_end(void);
 
 // The thread is in no call of its own, and its lane is not busy.
 HIDDEN void walk_now(uint64_t now_ns);
