@@ -174,6 +174,7 @@ struct window_query {
 	bool by_thread;          // `group` looks at the thread
 	bool peaks_only;         // window_detail: lifetimes are not wanted; they cost most
 	bool lifetimes_only;     // window_detail: all else may be 0
+	bool freed_known;        // window_detail: `lifetimes` have what was freed, see there
 	unsigned walk_types;     // window_walk: set of enum window_type, as bits, that are wanted.
 				 // Others may be given too; without AIFI it costs what lives at the
 				 // edges. 0: all
@@ -328,7 +329,8 @@ struct window_detail {
 // Fills in all but `group` and `types` of each. The query must be the one that was asked. All
 // groups together may be asked for once, as the last, and not where only peaks are. With
 // lifetimes_only a row may be of some types: a group may be asked for once for each of several sets
-// of types, which have none in common.
+// of types, which have none in common. With freed_known `lifetimes` are how many window_ask said
+// were freed: the engine need not ask that again.
 bool window_detail(struct window *window, const struct window_query *query,
 		   struct window_detail *details, size_t count, struct err *err);
 

@@ -593,6 +593,12 @@ static bool count_ends(struct index *index, const struct window_query *query,
 	ASSERT(query->lifetimes_only || details[0].types == 0);
 	if (query->peaks_only)
 		return true;
+	if (query->freed_known) {
+		*ends = mem_alloc(count + 1, sizeof **ends);
+		for (size_t i = 0; i < count; i++)
+			(*ends)[i] = details[i].lifetimes;
+		return true;
+	}
 	ok = index_ask(index, query, &result, err);
 	if (ok)
 		*ends = mem_alloc(count + 1, sizeof **ends);

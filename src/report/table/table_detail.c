@@ -280,12 +280,16 @@ static bool ask_rows(struct table *table, size_t depth, const struct table_phase
 	bool typed = is_of_types(table, depth);
 	bool good;
 
+	// Estimates are no counts, and virtual memory has none of the heap.
+	query.freed_known = !reader_is_estimated(table->asked->reader) &&
+			    !(query.layers & WINDOW_VM);
 	for (size_t i = 0; i < count; i++) {
 		bool all = depth > 0 && table->rows[rows[i]].depth == 0;
 
 		details[i].group = all ? WINDOW_SKIP : table->rows[rows[i]].group;
 		details[i].types = typed && !all ? (uint8_t)types_of(table, &table->rows[rows[i]])
 						 : 0;
+		details[i].lifetimes = window_freed(&table->rows[rows[i]].sums).count;
 	}
 	good = window_detail(table->asked->window, &query, details, count, err);
 	for (size_t i = 0; i < count && good; i++) {
