@@ -19,6 +19,7 @@
 #include "collect/rss_snapshots.h"
 #include "collect/sampler.h"
 #include "os/now.h"
+#include "os/thread.h"
 #include "os/tool.h"
 
 #include <stdio.h>
@@ -40,6 +41,12 @@ enum {
 	IDLE_PASSES = 3,             // empty ones before the end is believed, and
 	SLEEP_END_NS = 250000,       // how long between two
 	FIRST_HELLO_NS = 2000000000, // how long no process may come at all, with until_idle
+	// Events come faster than one core takes them where, in so many times of PACE_NS one after
+	// the other, it had so many of them and took seven eighths of the time.
+	PACE_NS = 20000000,
+	PACE_EVENTS = 16384,
+	PACE_TIMES = 5,
+	PACE_CORES = 3, // the program has two or more then
 };
 
 struct collector {
@@ -75,6 +82,8 @@ struct collector {
 	bool alone;                 // no process had two busy lanes there
 	bool sealed;                // one cannot ring the bell
 	unsigned idle_passes;
+	uint64_t pace_ns, pace_cpu_ns, pace_events; // when it was looked at last, and since then
+	unsigned pace_times;
 };
 
 // ---- What the door says ---------------------------------------------------------------------
@@ -316,6 +325,28 @@ static bool deliver(struct collector *collector, uint64_t last_ns)
 	}
 }
 
+// Where one core is not enough, and the program would have to wait for room in its rings, blocks of
+// the trace are written by a thread of their own. Processor time is what counts: where others take
+// the processor away, another thread does not help.
+static void watch_pace(struct collector *collector, uint64_t events)
+{
+	uint64_t cpu_ns, past_ns = collector->look_ns - collector->pace_ns;
+
+	collector->pace_events += events;
+	if (past_ns < PACE_NS)
+		return;
+	cpu_ns = now_cpu_ns();
+	if (collector->pace_events < PACE_EVENTS ||
+	    cpu_ns - collector->pace_cpu_ns < past_ns / 8 * 7)
+		collector->pace_times = 0;
+	else if (++collector->pace_times == PACE_TIMES && thread_cores() >= PACE_CORES)
+		writer_apart(collector->writer);
+	collector->pace_times %= PACE_TIMES;
+	collector->pace_ns = collector->look_ns;
+	collector->pace_cpu_ns = cpu_ns;
+	collector->pace_events = 0;
+}
+
 // Deliver what there is. Returns the number of events.
 //
 // The order of what it does: look, begin what has its place, decode, merge, and then whatever needs
@@ -369,6 +400,7 @@ static uint64_t pass(struct collector *collector)
 		collector->flush_ns = look_ns + FLUSH_NS;
 		writer_flush(collector->writer);
 	}
+	watch_pace(collector, writer_events_count(collector->writer) - before);
 	return writer_events_count(collector->writer) - before;
 }
 

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 
 #include <pthread.h>
+#include <windows.h>
 
 struct thread {
 	pthread_t id;
@@ -27,4 +28,14 @@ void thread_join(struct thread *thread)
 		return;
 	pthread_join(thread->id, NULL);
 	mem_free(thread);
+}
+
+// A limit of the job in parts of the processors is not asked for.
+unsigned thread_cores(void)
+{
+	DWORD_PTR ours = 0, all = 0;
+
+	if (!GetProcessAffinityMask(GetCurrentProcess(), &ours, &all) || ours == 0)
+		return 1;
+	return (unsigned)__builtin_popcountll((unsigned long long)ours);
 }

@@ -12,207 +12,133 @@
 // Notes are records too: each has the number of the event that it is before, and so it may be in
 // the file before events that came earlier.
 //
-// Where writing fails, the file is cut back to the last whole block, and the end record, which says
-// why, goes into room that was kept for it. Where there was no such room, the last block of events
-// makes it (put_last_words), and the events in it are counted as lost.
+// Here items get their numbers and times, and definitions wait. What makes blocks of it, and all
+// that may fail, is in writer_file.h: it hears of rows, events, definitions and the ends of blocks
+// in their order, from here or, after writer_apart, in a thread of its own (writer_belt.h).
 #include "trace/writer.h"
 
 #include "base/mem.h"
 #include "os/file.h"
 #include "trace/bundle_reader.h"
-#include "trace/chain.h"
-#include "trace/columns.h"
 #include "trace/defs.h"
-#include "trace/predict_when.h"
 #include "trace/reach.h"
+#include "trace/writer_belt.h"
 #include "wire/compiler.h"
+
+#include <stdlib.h>
 
 // Definitions are written when this many bytes (or DEFS_RUN_MAX frames or stacks) have piled up,
 // also when no block of events is full yet.
 enum { DEFS_BYTES_MAX = 256 << 10 };
 
-_Static_assert(COLUMNS_EVENTS_MAX <= (int)BLOCK_EVENTS_MAX, "a reader takes our blocks");
-
-// A state of the file that can be gone back to.
-// `size` in bytes, `events` in whole blocks, `sequence` of the next block.
-struct writer_mark {
-	uint64_t size;
-	uint64_t events;
-	uint32_t sequence;
-};
-
 struct writer {
-	struct chain chain;
-	struct err err;
-	bool failed; // sticky
+	struct writer_file file;
+	struct writer_belt *belt; // to the thread that has `file`; NULL: there is none
 	bool ended;
-	struct writer_mark whole; // before the block of events written last
-	struct writer_mark words; // before the end record that a failure wrote
-	// Only for a writer that has failed: what it is given after that has nowhere to go.
-	uint64_t lost; // events given to a writer that had failed
+	bool heaps;    // blocks of events tell heaps from here on
+	uint64_t lost; // events given to a writer that had failed or ended
 
 	struct writer_counts counts;
-	struct bytes records; // in order: all but frames, stacks and names
-	// Apart from `records`, since a name must come after its frame and what was reachable after
-	// its stacks, and both are written after the records.
-	struct bytes names;
-	struct trace_frame *frames; // since the last DEFS block
-	size_t frames_new, frames_capacity;
-	struct trace_stack *stacks;
-	size_t stacks_new, stacks_capacity;
-	uint64_t notes_first_ns, notes_last_ns;
-
-	struct columns_encoder columns;
-	struct predict_when when;
-	// The difference of both is what waits in `columns`.
-	uint64_t events_count; // given numbers so far; chain.next_event of them in whole blocks
+	struct writer_defs defs; // since the last DEFS block
+	uint64_t events_count;   // given numbers so far
+	uint32_t waiting;        // of those: in the open block
+	uint64_t last_ns;        // of the last item
 };
 
-// Go back to an earlier state of the file.
-static bool go_back(struct writer *writer, const struct writer_mark *mark)
+// Nothing more can be written. A thread that has just failed is heard of a little later; what it
+// was given meanwhile is counted all the same.
+static inline bool unable(const struct writer *writer)
 {
-	struct err ignored;
-
-	ASSERT(mark->events <= writer->chain.next_event &&
-	       mark->sequence <= writer->chain.sequence);
-	writer->chain.seek.count = 0;
-	writer->chain.sequence = mark->sequence;
-	writer->chain.next_event = mark->events;
-	writer->chain.index_at = 0; // what it covered may be gone; a reader does without
-	return out_cut(&writer->chain.out, mark->size, &ignored);
-}
-
-static struct writer_mark mark_here(const struct writer *writer)
-{
-	return (struct writer_mark){
-		.size = writer->chain.out.size,
-		.events = writer->chain.next_event,
-		.sequence = writer->chain.sequence,
-	};
-}
-
-// Write the end record of a recording that a failure cut short, into the room kept for it. Where
-// there was none, the last block of events makes room. A second call, with the collector's own
-// figures, replaces the first record.
-// For example the disk is full while a DEFS block is written, after a block of 65,536 events. The
-// DEFS block is cut off again (out.h), and INDEX and END go into the room that out.h has kept free.
-// Where the file system keeps none, that may fail; then the block of events is cut off as well, and
-// its events are lost and counted.
-static void put_last_words(struct writer *writer, const struct trace_end *given)
-{
-	struct trace_end end = given ? *given
-				     : (struct trace_end){ .duration_ns = writer->chain.last_ns };
-	struct writer_mark whole = writer->whole;
-	struct err ignored;
-
-	ASSERT(writer->failed);
-	end.why = writer->err.text;
-	if (writer->words.size > 0)
-		go_back(writer, &writer->words);
-	writer->words = mark_here(writer);
-	for (int attempt = 0; attempt < 2; attempt++) {
-		end.events = writer->chain.next_event;
-		end.events_lost = (given ? given->events_lost : 0) + writer->lost +
-				  writer->events_count - writer->chain.next_event;
-		if (chain_end(&writer->chain, &end, &ignored))
-			break;
-		if (attempt == 0 && whole.size > 0 && whole.size < writer->words.size)
-			writer->words = whole;
-		if (!go_back(writer, &writer->words))
-			break;
-	}
-}
-
-// A pipe cannot be cut back, so nothing more goes into it: its reader sees a cut trace.
-static void fail(struct writer *writer)
-{
-	writer->failed = true;
-	if (writer->chain.out.regular)
-		put_last_words(writer, NULL);
-	out_finish(&writer->chain.out);
+	if (writer->ended)
+		return true;
+	return writer->belt != NULL ? writer_belt_failed(writer->belt) : writer->file.failed;
 }
 
 // Definitions and notes since the last time, as one DEFS block.
-// The order is that of reference: records (processes, threads, modules, heaps, files), then frames,
-// which name modules, then stacks, which name frames, then names of frames.
 static void put_defs(struct writer *writer)
 {
-	struct block block = {
-		.type = BLOCK_DEFS,
-		.first_event = writer->events_count,
-		.first_ns = writer->notes_first_ns,
-		.last_ns = writer->notes_last_ns,
-	};
+	struct writer_defs *defs = &writer->defs;
 
-	ASSERT(!writer->failed && !writer->ended);
-	ASSERT(writer->stacks_new < writer->counts.stacks &&
-	       writer->frames_new < writer->counts.frames);
-	bytes_add(&writer->chain.raw, writer->records.data, writer->records.size);
-	if (writer->frames_new > 0)
-		defs_put_frames(&writer->chain.raw, writer->frames, writer->frames_new);
-	if (writer->stacks_new > 0)
-		defs_put_stacks(&writer->chain.raw,
-				writer->counts.stacks - (stack_id)writer->stacks_new,
-				writer->stacks, writer->stacks_new);
-	bytes_add(&writer->chain.raw, writer->names.data, writer->names.size);
-	if (writer->chain.raw.size == 0)
+	ASSERT(!writer->ended);
+	ASSERT(defs->stacks_count < writer->counts.stacks &&
+	       defs->frames_count < writer->counts.frames);
+	if (writer_defs_empty(defs))
 		return;
-	writer->records.size = writer->names.size = 0;
-	writer->frames_new = writer->stacks_new = 0;
-	writer->notes_first_ns = writer->notes_last_ns = writer->chain.last_ns;
-	if (!chain_put(&writer->chain, &block, false, &writer->err))
-		fail(writer);
+	defs->last_ns = writer->last_ns;
+	defs->first_event = writer->events_count;
+	defs->stacks_first = writer->counts.stacks - (stack_id)defs->stacks_count;
+	if (writer->belt != NULL)
+		writer_belt_defs(writer->belt, defs);
+	else
+		writer_file_defs(&writer->file, defs);
+	defs->notes_first_ns = defs->notes_last_ns = writer->last_ns;
 }
 
-// What put_last_words may go back to is the state before a block that is in the file: where it is
-// this one that does not fit, the one before it makes room.
 static void put_events(struct writer *writer)
 {
-	struct block block = {
-		.type = BLOCK_EVENTS,
-		.events_count = writer->columns.count,
-		.first_event = writer->chain.next_event,
-		.first_ns = writer->columns.first_ns,
-		.last_ns = writer->columns.last_ns,
-	};
-
-	const struct writer_mark before = mark_here(writer);
-
-	ASSERT(writer->columns.count <= COLUMNS_EVENTS_MAX);
-	ASSERT(!writer->failed && !writer->ended);
-	if (writer->columns.count == 0)
+	if (writer->waiting == 0)
 		return;
-	writer->chain.packer.cuts_count =
-		columns_finish(&writer->columns, &writer->chain.raw, writer->chain.packer.cuts);
-	if (!chain_put(&writer->chain, &block, false, &writer->err)) {
-		fail(writer);
+	writer->waiting = 0;
+	if (writer->belt != NULL)
+		writer_belt_cut(writer->belt, writer->last_ns);
+	else
+		writer_file_cut(&writer->file, writer->last_ns);
+}
+
+// The open block is full, or ends here.
+static void put(struct writer *writer)
+{
+	if (unable(writer))
 		return;
-	}
-	writer->whole = before;
-	writer->columns.predicts = predict_when(&writer->when, block.events_count,
-						block.stored_size, writer->columns.busy_ns);
-	writer->chain.next_event += block.events_count;
-	if (!chain_index(&writer->chain, &writer->err))
-		fail(writer);
+	put_defs(writer);
+	if (!unable(writer))
+		put_events(writer);
+}
+
+// Until all that was put is in the file, or has failed; `file` is ours then.
+static void settle(const struct writer *writer)
+{
+	if (writer->belt != NULL)
+		writer_belt_settle(writer->belt);
 }
 
 void writer_flush(struct writer *writer)
 {
-	if (writer->failed || writer->ended)
-		return;
-	put_defs(writer);
-	if (!writer->failed)
-		put_events(writer);
+	put(writer);
+	settle(writer);
+}
+
+// For tests: whether any writer, or none, has a thread of its own. Empty: as it is asked for.
+static const char *apart_wish(void)
+{
+	const char *word = getenv("TIDEMARK_APART");
+
+	return word != NULL ? word : "";
+}
+
+void writer_apart(struct writer *writer)
+{
+	if (writer->belt == NULL && !unable(writer) && strcmp(apart_wish(), "never") != 0)
+		writer->belt = writer_belt_new(&writer->file);
+}
+
+// What there is on the way is written first.
+static void end_belt(struct writer *writer)
+{
+	writer_belt_free(writer->belt);
+	writer->belt = NULL;
 }
 
 // A definition was added: write them out before they become many.
 // Called after each definition, also by a writer that has failed: then nothing has grown.
 static void defs_grew(struct writer *writer)
 {
-	if (writer->records.size + writer->names.size < DEFS_BYTES_MAX &&
-	    writer->frames_new < DEFS_RUN_MAX && writer->stacks_new < DEFS_RUN_MAX)
+	const struct writer_defs *defs = &writer->defs;
+
+	if (defs->records.size + defs->names.size < DEFS_BYTES_MAX &&
+	    defs->frames_count < DEFS_RUN_MAX && defs->stacks_count < DEFS_RUN_MAX)
 		return;
-	if (!writer->failed && !writer->ended)
+	if (!unable(writer))
 		put_defs(writer);
 }
 
@@ -232,31 +158,31 @@ struct writer *writer_new(int fd, const struct trace_info *info, struct err *err
 	memcpy(head.recording_id, info->recording_id, sizeof head.recording_id);
 	stamped.version_major = BLOCK_VERSION_MAJOR;
 	stamped.version_minor = BLOCK_VERSION_MINOR;
-	chain_init(&writer->chain, fd);
+	chain_init(&writer->file.chain, fd);
 	writer->counts.modules = writer->counts.frames = writer->counts.stacks = 1;
 	writer->counts.heaps = writer->counts.files = 1;
 	block_preamble_encode(&head, preamble);
-	if (!out_write(&writer->chain.out, preamble, sizeof preamble, false, err)) {
+	if (!out_write(&writer->file.chain.out, preamble, sizeof preamble, false, err)) {
 		writer_free(writer);
 		return NULL;
 	}
-	defs_put_info(&writer->records, &stamped);
+	defs_put_info(&writer->defs.records, &stamped);
 	put_defs(writer);
-	if (writer->failed) {
-		*err = writer->err;
+	if (writer->file.failed) {
+		*err = writer->file.err;
 		writer_free(writer);
 		return NULL;
 	}
+	if (strcmp(apart_wish(), "always") == 0)
+		writer_apart(writer);
 	return writer;
 }
 
 static void writer_fini(struct writer *writer)
 {
-	chain_fini(&writer->chain);
-	columns_encoder_fini(&writer->columns);
-	bytes_fini(&writer->records);
-	bytes_fini(&writer->names);
-	MEM_FREE(writer->frames, writer->stacks);
+	end_belt(writer);
+	writer_file_fini(&writer->file);
+	writer_defs_fini(&writer->defs);
 }
 
 void writer_free(struct writer *writer)
@@ -271,8 +197,10 @@ void writer_free(struct writer *writer)
 // it is the trace.
 void writer_become(struct writer *writer, struct writer *other)
 {
-	int fd = writer->chain.out.fd;
+	int fd = writer->file.chain.out.fd;
 
+	writer_flush(other);
+	end_belt(other);
 	ASSERT(writer->counts.processes == other->counts.processes);
 	ASSERT(writer->counts.threads == other->counts.threads);
 	ASSERT(writer->counts.modules == other->counts.modules);
@@ -282,8 +210,8 @@ void writer_become(struct writer *writer, struct writer *other)
 	ASSERT(writer->counts.files == other->counts.files);
 	writer_fini(writer);
 	*writer = *other;
-	writer->chain.out.fd = fd;
-	file_become(fd, other->chain.out.fd);
+	writer->file.chain.out.fd = fd;
+	file_become(fd, other->file.chain.out.fd);
 	mem_free(other);
 }
 
@@ -294,8 +222,8 @@ process_id writer_add_process(struct writer *writer, const struct trace_process 
 
 	ASSERT(process->parent == TRACE_NONE || process->parent < writer->counts.processes);
 	numbered.id = writer->counts.processes++;
-	if (!writer->failed)
-		defs_put_process(&writer->records, &numbered);
+	if (!unable(writer))
+		defs_put_process(&writer->defs.records, &numbered);
 	defs_grew(writer);
 	return numbered.id;
 }
@@ -312,8 +240,8 @@ thread_id writer_add_thread(struct writer *writer, process_id process, uint32_t 
 	ASSERT(process < writer->counts.processes);
 	if (name)
 		memcpy(thread.name, name, strnlen(name, sizeof thread.name - 1));
-	if (!writer->failed)
-		defs_put_thread(&writer->records, &thread);
+	if (!unable(writer))
+		defs_put_thread(&writer->defs.records, &thread);
 	defs_grew(writer);
 	return thread.id;
 }
@@ -325,8 +253,8 @@ module_id writer_add_module(struct writer *writer, const struct trace_module *mo
 	ASSERT(module->process < writer->counts.processes);
 	ASSERT(module->build_id_length <= sizeof module->build_id);
 	numbered.id = writer->counts.modules++;
-	if (!writer->failed)
-		defs_put_module(&writer->records, &numbered);
+	if (!unable(writer))
+		defs_put_module(&writer->defs.records, &numbered);
 	defs_grew(writer);
 	return numbered.id;
 }
@@ -336,9 +264,9 @@ frame_id writer_add_frame(struct writer *writer, module_id module, uint64_t pc, 
 	frame_id id = writer->counts.frames++;
 
 	ASSERT(module < writer->counts.modules);
-	if (writer->failed)
+	if (unable(writer))
 		return id;
-	*MEM_ADD(writer->frames, writer->frames_new, writer->frames_capacity) =
+	*MEM_ADD(writer->defs.frames, writer->defs.frames_count, writer->defs.frames_capacity) =
 		(struct trace_frame){ .id = id, .module = module, .pc = pc, .flags = flags };
 	defs_grew(writer);
 	return id;
@@ -348,8 +276,8 @@ void writer_add_name(struct writer *writer, frame_id frame, const struct trace_n
 		     size_t count)
 {
 	ASSERT(frame > 0 && frame < writer->counts.frames && count <= DEFS_NAMES_MAX);
-	if (!writer->failed)
-		defs_put_name(&writer->names, frame, names, count);
+	if (!unable(writer))
+		defs_put_name(&writer->defs.names, frame, names, count);
 	defs_grew(writer);
 }
 
@@ -358,9 +286,9 @@ stack_id writer_add_stack(struct writer *writer, stack_id parent, frame_id frame
 	stack_id id = writer->counts.stacks++;
 
 	ASSERT(parent < id && frame < writer->counts.frames);
-	if (writer->failed)
+	if (unable(writer))
 		return id;
-	*MEM_ADD(writer->stacks, writer->stacks_new, writer->stacks_capacity) =
+	*MEM_ADD(writer->defs.stacks, writer->defs.stacks_count, writer->defs.stacks_capacity) =
 		(struct trace_stack){ .parent = parent, .frame = frame, .flags = flags };
 	defs_grew(writer);
 	return id;
@@ -372,8 +300,8 @@ heap_id writer_add_heap(struct writer *writer, const struct trace_heap *heap)
 
 	ASSERT(heap->process < writer->counts.processes);
 	numbered.id = writer->counts.heaps++;
-	if (!writer->failed)
-		defs_put_heap(&writer->records, &numbered);
+	if (!unable(writer))
+		defs_put_heap(&writer->defs.records, &numbered);
 	defs_grew(writer);
 	return numbered.id;
 }
@@ -383,8 +311,8 @@ file_id writer_add_file(struct writer *writer, const struct trace_file *file)
 	struct trace_file numbered = *file;
 
 	numbered.id = writer->counts.files++;
-	if (!writer->failed)
-		defs_put_file(&writer->records, &numbered);
+	if (!unable(writer))
+		defs_put_file(&writer->defs.records, &numbered);
 	defs_grew(writer);
 	return numbered.id;
 }
@@ -392,8 +320,8 @@ file_id writer_add_file(struct writer *writer, const struct trace_file *file)
 void writer_snapshot(struct writer *writer, const struct trace_snapshot *snapshot)
 {
 	ASSERT(snapshot->process < writer->counts.processes);
-	if (!writer->failed)
-		defs_put_snapshot(&writer->records, snapshot);
+	if (!unable(writer))
+		defs_put_snapshot(&writer->defs.records, snapshot);
 	defs_grew(writer);
 }
 
@@ -407,8 +335,8 @@ void writer_reach(struct writer *writer, const struct trace_reach *reach)
 		uint64_t count = reach->count - skip;
 
 		count = count < REACH_BLOCKS_MAX ? count : REACH_BLOCKS_MAX;
-		if (!writer->failed)
-			defs_put_reach(&writer->names, reach, skip, count);
+		if (!unable(writer))
+			defs_put_reach(&writer->defs.names, reach, skip, count);
 		defs_grew(writer);
 		skip += count;
 	} while (skip < reach->count);
@@ -419,28 +347,38 @@ void writer_reach(struct writer *writer, const struct trace_reach *reach)
 // call on one begins a block of events whose events all have one, and so have those after it.
 static inline void tell_heap(struct writer *writer, heap_id heap)
 {
-	if (heap == 0 || writer->columns.heaps)
+	if (heap == 0 || writer->heaps)
 		return;
-	writer_flush(writer);
-	writer->columns.heaps = true;
+	put(writer);
+	writer->heaps = true;
+}
+
+// So many events were put into the open block.
+static inline void grew(struct writer *writer, uint32_t count)
+{
+	writer->events_count += count;
+	writer->waiting += count;
+	if (writer->waiting == COLUMNS_EVENTS_MAX)
+		put(writer);
 }
 
 // A time that would fall is raised to that of the item before it.
 void writer_event(struct writer *writer, const struct trace_event *event)
 {
 	ASSERT(event->thread < writer->counts.threads && event->stack < writer->counts.stacks);
-	if (writer->failed || writer->ended) {
+	if (unable(writer)) {
 		writer->lost++;
 		return;
 	}
-	if (event->time_ns > writer->chain.last_ns)
-		writer->chain.last_ns = event->time_ns;
+	if (event->time_ns > writer->last_ns)
+		writer->last_ns = event->time_ns;
 	if (event->kind <= TRACE_FAILED)
 		tell_heap(writer, event->heap);
-	columns_add(&writer->columns, event, writer->chain.last_ns);
-	writer->events_count++;
-	if (writer->columns.count == COLUMNS_EVENTS_MAX)
-		writer_flush(writer);
+	if (unlikely(writer->belt != NULL))
+		writer_belt_event(writer->belt, event, writer->last_ns);
+	else
+		writer_file_event(&writer->file, event, writer->last_ns);
+	grew(writer, 1);
 }
 
 // Rows do not go across the end of a block.
@@ -457,26 +395,25 @@ static COLD void add_singly(struct writer *writer, const struct columns_row *row
 // `row` is not const: its time is raised in place, as it would be for each of its events.
 void writer_row(struct writer *writer, struct columns_row *row)
 {
-	uint32_t fits = COLUMNS_EVENTS_MAX - writer->columns.count;
-
 	ASSERT(row->thread < writer->counts.threads);
-	if (writer->failed || writer->ended) {
+	if (unable(writer)) {
 		writer->lost += row->count;
 		return;
 	}
-	if (row->count > fits) {
+	if (row->count > COLUMNS_EVENTS_MAX - writer->waiting) {
 		add_singly(writer, row);
 		return;
 	}
 	ASSERT(row->heap < writer->counts.heaps);
-	if (row->time_ns < writer->chain.last_ns)
-		row->time_ns = writer->chain.last_ns;
-	writer->chain.last_ns = row->time_ns;
+	if (row->time_ns < writer->last_ns)
+		row->time_ns = writer->last_ns;
+	writer->last_ns = row->time_ns;
 	tell_heap(writer, row->heap);
-	columns_add_row(&writer->columns, row);
-	writer->events_count += row->count;
-	if (writer->columns.count == COLUMNS_EVENTS_MAX)
-		writer_flush(writer);
+	if (unlikely(writer->belt != NULL))
+		writer_belt_row(writer->belt, row);
+	else
+		writer_file_row(&writer->file, row);
+	grew(writer, row->count);
 }
 
 // For example a row of 100 events 1,000 times, in a block that has 65,000 events. 536 events fit,
@@ -487,23 +424,24 @@ void writer_echo(struct writer *writer, struct columns_row *row, uint32_t times)
 {
 	ASSERT(row->count > 0);
 	while (times > 0) {
-		uint32_t fit = (COLUMNS_EVENTS_MAX - writer->columns.count) / row->count;
+		uint32_t fit = (COLUMNS_EVENTS_MAX - writer->waiting) / row->count;
 
 		// The first one in a block, or across its end, begins from another address.
 		writer_row(writer, row);
 		times--;
-		if (writer->failed || writer->ended) {
+		if (unable(writer)) {
 			writer->lost += (uint64_t)row->count * times;
 			return;
 		}
 		if (fit < 2)
 			continue;
 		fit = fit - 1 < times ? fit - 1 : times;
-		columns_add_echo(&writer->columns, row, fit);
-		writer->events_count += (uint64_t)row->count * fit;
+		if (writer->belt != NULL)
+			writer_belt_echo(writer->belt, fit);
+		else
+			writer_file_echo(&writer->file, row, fit);
+		grew(writer, row->count * fit);
 		times -= fit;
-		if (writer->columns.count == COLUMNS_EVENTS_MAX)
-			writer_flush(writer);
 	}
 }
 
@@ -513,14 +451,14 @@ void writer_note(struct writer *writer, const struct trace_note *note)
 {
 	struct trace_note timed = *note;
 
-	if (writer->failed || writer->ended)
+	if (unable(writer))
 		return;
 	ASSERT(note->process == TRACE_NONE || note->process < writer->counts.processes);
-	if (timed.time_ns < writer->chain.last_ns)
-		timed.time_ns = writer->chain.last_ns;
-	writer->chain.last_ns = timed.time_ns;
-	writer->notes_last_ns = timed.time_ns;
-	defs_put_note(&writer->records, &timed, writer->events_count);
+	if (timed.time_ns < writer->last_ns)
+		timed.time_ns = writer->last_ns;
+	writer->last_ns = timed.time_ns;
+	writer->defs.notes_last_ns = timed.time_ns;
+	defs_put_note(&writer->defs.records, &timed, writer->events_count);
 	defs_grew(writer);
 }
 
@@ -555,12 +493,12 @@ void writer_bundle(struct writer *writer, const uint8_t *build_id, size_t build_
 		};
 
 		memcpy(bundle_reader_part.build_id, build_id, build_id_length);
-		if (writer->failed || writer->ended)
+		if (unable(writer))
 			return;
-		bundle_reader_encode(&writer->chain.raw, &bundle_reader_part,
+		bundle_reader_encode(&writer->file.chain.raw, &bundle_reader_part,
 				     (const uint8_t *)bytes + at);
-		if (!chain_put_plain(&writer->chain, BLOCK_BUNDLE, false, &writer->err))
-			fail(writer);
+		writer->file.chain.last_ns = writer->last_ns;
+		writer_file_plain(&writer->file, BLOCK_BUNDLE);
 		at += part;
 	} while (at < size);
 }
@@ -569,18 +507,13 @@ void writer_bundle(struct writer *writer, const uint8_t *build_id, size_t build_
 // replace it. A second call does nothing.
 void writer_end(struct writer *writer, const struct trace_end *end)
 {
-	struct trace_end counted = *end;
-
 	writer_flush(writer);
 	if (writer->ended)
 		return;
 	writer->ended = true;
-	counted.events = writer->chain.next_event;
-	if (!writer->failed && !chain_end(&writer->chain, &counted, &writer->err))
-		writer->failed = true;
-	if (writer->failed && writer->chain.out.regular)
-		put_last_words(writer, end);
-	out_finish(&writer->chain.out);
+	end_belt(writer);
+	writer->file.chain.last_ns = writer->last_ns;
+	writer_file_end(&writer->file, end, writer->lost);
 }
 
 const struct writer_counts *writer_counts(const struct writer *writer)
@@ -595,17 +528,21 @@ uint64_t writer_events_count(const struct writer *writer)
 
 uint64_t writer_events_kept(const struct writer *writer)
 {
-	return writer->chain.next_event;
+	settle(writer);
+	return writer->file.chain.next_event;
 }
 
 uint64_t writer_bytes(const struct writer *writer)
 {
-	return writer->chain.out.size;
+	return writer->belt != NULL ? writer_belt_bytes(writer->belt) : writer->file.chain.out.size;
 }
 
 bool writer_ok(const struct writer *writer, struct err *err)
 {
-	if (writer->failed)
-		*err = writer->err;
-	return !writer->failed;
+	if (writer->belt != NULL && !writer_belt_failed(writer->belt))
+		return true;
+	settle(writer);
+	if (writer->file.failed)
+		*err = writer->file.err;
+	return !writer->file.failed;
 }

@@ -8,7 +8,7 @@
 // the disk is full the writer cuts the file back to the last whole block and writes the end
 // record into room it had kept free for it: the trace says itself why it is short.
 //
-// One thread.
+// One thread calls it. After writer_apart, another one makes the blocks and writes them.
 #pragma once
 
 #include "base/err.h"
@@ -75,6 +75,12 @@ void writer_note(struct writer *writer, const struct trace_note *note);
 void writer_process_end(struct writer *writer, process_id process, uint64_t time_ns,
 			enum trace_exit exit, uint32_t exit_value);
 
+// From here on full blocks are made and written by a thread of the writer's own. Up to 3 MB of
+// items are on their way to it. The file is the same to the byte, and an error is found a little
+// later; writer_flush waits until all is in the file. Where no thread can be had, nothing changes.
+// A second call does nothing.
+void writer_apart(struct writer *writer);
+
 // Write what is buffered as a (short) block. Call it about once a second, so that a reader of the
 // unfinished file, or of one whose collector was killed, sees all but the last second.
 void writer_flush(struct writer *writer);
@@ -95,7 +101,7 @@ const struct writer_counts *writer_counts(const struct writer *writer);
 
 uint64_t writer_events_count(const struct writer *writer);
 uint64_t writer_events_kept(const struct writer *writer); // those that the file holds so far
-uint64_t writer_bytes(const struct writer *writer);       // written to the file so far
+uint64_t writer_bytes(const struct writer *writer);       // written so far, as far as is known
 
 // False, and why, once anything has failed.
 bool writer_ok(const struct writer *writer, struct err *err);

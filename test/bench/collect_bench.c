@@ -1,12 +1,15 @@
 // How many events a second the collector takes from lanes to the trace, on one core.
 //
 //     collect_bench [EVENTS]
+//     TIDEMARK_APART=always collect_bench [EVENTS]     on two: blocks are written by a thread
 //
 // A guest in the same process fills its lanes; only the collector's part is timed: decode, intern,
-// merge, append and compress. Prints a line for each kind of stream: a program that makes fewer
-// events a second never has to wait for the collector, if that has a core. 64 lanes are what 64
-// busy threads look like from there. The last line is of a million distinct stacks; its memory is
-// the collector's, guest's ring and trace included.
+// merge, append and compress. With a thread the first figures are of the collector's own, and what
+// the other takes for an event is after them: on a core of its own it keeps up if that is less.
+// Prints a line for each kind of stream: a program that makes fewer events a second never has to
+// wait for the collector, if that has a core. 64 lanes are what 64 busy threads look like from
+// there. The last line is of a million distinct stacks; its memory is the collector's, guest's ring
+// and trace included.
 #include "test/unit/fake_pipeline.h"
 
 #include <stdio.h>
@@ -21,7 +24,7 @@ struct bench {
 	uint32_t stack[DEPTH];
 	uint64_t random;
 	uint64_t blocks[PIPELINE_LANES_MAX + 1]; // allocated so far, by lane
-	uint64_t busy_ns;
+	uint64_t busy_ns, beside_ns;             // of this thread, of others
 };
 
 static uint64_t next_random(struct bench *bench)
@@ -32,22 +35,26 @@ static uint64_t next_random(struct bench *bench)
 	return bench->random;
 }
 
-// Processor time of this thread: others may use the machine, too.
-static uint64_t spent_ns(void)
+// Processor time: others may use the machine, too.
+static uint64_t spent_ns(clockid_t clock)
 {
 	struct timespec spent;
 
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
+	clock_gettime(clock, &spent);
 	return (uint64_t)spent.tv_sec * 1000000000 + (uint64_t)spent.tv_nsec;
 }
 
 // What the collector does when the bell rings.
 static void collect(struct bench *bench)
 {
-	uint64_t from_ns = spent_ns();
+	uint64_t all_ns = spent_ns(CLOCK_PROCESS_CPUTIME_ID);
+	uint64_t own_ns = spent_ns(CLOCK_THREAD_CPUTIME_ID);
 
 	pipeline_collect(&bench->pipeline);
-	bench->busy_ns += spent_ns() - from_ns;
+	writer_events_kept(bench->pipeline.writer); // waits for the thread
+	own_ns = spent_ns(CLOCK_THREAD_CPUTIME_ID) - own_ns;
+	bench->busy_ns += own_ns;
+	bench->beside_ns += spent_ns(CLOCK_PROCESS_CPUTIME_ID) - all_ns - own_ns;
 }
 
 static bool room(const struct fake_lane *lane)
@@ -181,10 +188,11 @@ static void measure(const char *name, uint32_t lanes,
 	count = writer_events_count(bench->pipeline.writer);
 	seconds = (double)bench->busy_ns / 1e9;
 	getrusage(RUSAGE_SELF, &usage);
-	printf("%-8s %u lane%s  %6.1f M events/s  %5.1f ns each  %8zu stacks  %5.2f bytes each  "
-	       "%4ld MB\n",
+	printf("%-8s %u lane%s  %6.1f M events/s  %5.1f ns each, %5.1f beside  %8zu stacks  "
+	       "%5.2f bytes each  %4ld MB\n",
 	       name, lanes, lanes > 1 ? "s" : " ", (double)count / seconds / 1e6,
-	       (double)bench->busy_ns / (double)count, bench->pipeline.trace_builder.interner.count,
+	       (double)bench->busy_ns / (double)count, (double)bench->beside_ns / (double)count,
+	       bench->pipeline.trace_builder.interner.count,
 	       (double)writer_bytes(bench->pipeline.writer) / (double)count,
 	       usage.ru_maxrss / 1024);
 	pipeline_close(&bench->pipeline);

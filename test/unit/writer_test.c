@@ -485,3 +485,86 @@ TEST(writer_bundles_files_of_any_size)
 	reader_close(reader);
 	mem_free(bytes);
 }
+
+// Rows and echoes of them, of two threads and two heaps, with a stack now and then.
+static void put_rows(struct writer *writer, struct sample_random *random)
+{
+	struct columns_row row = { 0 };
+	uint64_t count = 1 + sample_next(random) % COLUMNS_ROW_MAX;
+
+	row.thread = (thread_id)(sample_next(random) % 2);
+	row.time_ns = writer_events_count(writer) * 100;
+	row.free_stacks = sample_next(random) % 4 == 0;
+	row.heap = writer_events_count(writer) > 200000 && sample_next(random) % 8 == 0;
+	for (uint64_t i = 0; i < count; i++) {
+		bool ends = i % 3 == 1 || i + 1 == count;
+
+		columns_row_push(&row, ends ? TRACE_FREE : TRACE_CALLOC, 0x10000 + i / 2 * 64,
+				 16 + i,
+				 ends && !row.free_stacks ? 0 : writer_counts(writer)->stacks - 1);
+	}
+	if (sample_next(random) % 4 == 0)
+		writer_add_stack(writer, 0, 0, 0);
+	writer_row(writer, &row);
+	writer_echo(writer, &row, (uint32_t)(1 + sample_next(random) % 50));
+}
+
+static void write_rows(const char *path)
+{
+	struct trace_info info = sample_info();
+	struct trace_process process = { .parent = TRACE_NONE, .exe = "" };
+	struct sample_random random = { 5 };
+	struct err err = { 0 };
+	int fd = sample_create(path);
+	struct writer *writer = writer_new(fd, &info, &err);
+
+	writer_add_process(writer, &process);
+	writer_add_thread(writer, 0, 1, "one");
+	writer_add_thread(writer, 0, 2, "two");
+	writer_add_heap(writer, &(struct trace_heap){ .handle = 7, .name = "" });
+	while (writer_events_count(writer) < 1000000) {
+		put_rows(writer, &random);
+		if (sample_next(&random) % 100 == 0)
+			writer_flush(writer);
+	}
+	writer_end(writer, &(struct trace_end){ .why = "" });
+	CHECK(writer_ok(writer, &err));
+	writer_free(writer);
+	close(fd);
+}
+
+// Writes by `write` once without and once with a thread, and compares.
+static void check_same_apart(void (*write)(const char *path))
+{
+	static const char *const ways[] = { "never", "always" };
+	const char *old = getenv("TIDEMARK_APART");
+	char *before = mem_copy_text(old ? old : "");
+	uint8_t *bytes[2];
+	size_t size[2];
+
+	for (int i = 0; i < 2; i++) {
+		const char *path = test_temp_path(ways[i]);
+
+		CHECK_EQ(0, setenv("TIDEMARK_APART", ways[i], 1));
+		write(path);
+		bytes[i] = sample_load(path, &size[i]);
+	}
+	CHECK_EQ(0, setenv("TIDEMARK_APART", before, 1));
+	CHECK_EQ(size[0], size[1]);
+	CHECK_EQ(0, memcmp(bytes[0], bytes[1], size[0]));
+	MEM_FREE(bytes[0], bytes[1], before);
+}
+
+static void write_sample(const char *path)
+{
+	struct sample sample = { 0 };
+
+	sample_write(path, 9, 300000, &sample);
+	sample_fini(&sample);
+}
+
+TEST(writer_with_a_thread_writes_the_same_bytes)
+{
+	check_same_apart(write_sample);
+	check_same_apart(write_rows);
+}
