@@ -228,6 +228,44 @@ static uint8_t flags_of_entry(uint64_t entry)
 	       (entry & ENTRY_SWAPPED ? TRACE_PAGES_SWAPPED : 0);
 }
 
+uint64_t proc_memory_touched(int pagemap, uint64_t start, uint64_t end)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), *entries;
+	struct scan_region region = { 0 };
+	struct scan_arguments ask = {
+		.size = sizeof ask,
+		.start = start,
+		.end = end,
+		.regions = (uint64_t)(uintptr_t)&region,
+		.regions_count = 1,
+		.pages_max = 1,
+		.any = SCAN_PRESENT | SCAN_SWAPPED,
+		.returned = SCAN_PRESENT | SCAN_SWAPPED,
+	};
+	int count = start < end ? ioctl(pagemap, SCAN_ASK, &ask) : 0;
+
+	ASSERT(start % page == 0 && end % page == 0);
+	if (count >= 0)
+		return count > 0 ? region.start : end;
+	entries = mem_alloc(ENTRIES_AT_ONCE, sizeof *entries);
+	while (start < end) {
+		uint64_t left = (end - start) / page;
+		size_t wanted = left < ENTRIES_AT_ONCE ? (size_t)left : ENTRIES_AT_ONCE, i = 0;
+		ssize_t got = pread(pagemap, entries, wanted * sizeof *entries,
+				    (off_t)(start / page * sizeof *entries));
+
+		if (got < (ssize_t)sizeof *entries)
+			break;
+		while (i < (size_t)got / sizeof *entries && flags_of_entry(entries[i]) == 0)
+			i++;
+		start += i * page;
+		if (i < (size_t)got / sizeof *entries)
+			break;
+	}
+	mem_free(entries);
+	return start;
+}
+
 // Eight bytes a page, of the mappings that have any resident.
 static void read_pages(int fd, struct trace_snapshot *snapshot)
 {

@@ -1,7 +1,7 @@
 // Reading what a process has, while it stands still, or what its copy has. Only pages that were
 // touched are read: for example a thread's stack of 8 MiB of which 3 pages were ever used is 2,048
 // words of /proc/PID/pagemap and 12 KiB of memory. What was never touched is zeros, and no address
-// is.
+// is: of 64 GiB that are reserved, as virtual machines of languages do, the touched are asked for.
 //
 // Roots are read by what they are: registers of all threads, stacks from their stack pointers on
 // (less 128 bytes of red zone), a library's variables, and all other memory that may be written and
@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "base/rising.h"
+#include "collect/proc_memory.h"
 #include "engine/replay/present.h"
 #include "engine/replay/reach_search.h"
 #include "launch/attachable_linux.h"
@@ -39,6 +40,7 @@ enum {
 // What a page of /proc/PID/pagemap says: it is in memory or swapped out; it is of a file or shared.
 #define PAGE_THERE (UINT64_C(3) << 62)
 #define PAGE_OF_FILE (UINT64_C(1) << 61)
+#define WALK_MAX (UINT64_C(1) << 36) // bytes of mappings that are gone through at once
 
 // Pages that the process has touched.
 // [start, end), whole pages.
@@ -57,7 +59,8 @@ struct reach_scan_state {
 	struct touched_pages *shared; // that the copy's pagemap does not know; by address
 	size_t shared_count, shared_capacity;
 	uint8_t *buffer;
-	bool ended; // the process was killed meanwhile
+	bool ended;             // the process was killed meanwhile
+	_Atomic bool abandoned; // what is read is nothing any more
 	unsigned word_bytes;
 	struct reach_search *search;
 	const struct space *space;
@@ -100,7 +103,8 @@ static void reach_scan_note_shared(struct reach_scan_state *scan, int pagemap, u
 {
 	uint64_t pages[PAGES_MAX], count;
 
-	for (; start < end; start += count * SPACE_PAGE) {
+	for (start = proc_memory_touched(pagemap, start, end); start < end;
+	     start = proc_memory_touched(pagemap, start + count * SPACE_PAGE, end)) {
 		count = (end - start) / SPACE_PAGE;
 		count = count < PAGES_MAX ? count : PAGES_MAX;
 		if (pread(pagemap, pages, count * 8, (off_t)(start / SPACE_PAGE * 8)) !=
@@ -245,6 +249,7 @@ static void reach_scan_abandon(void *stopped)
 {
 	struct reach_scan_state *scan = stopped;
 
+	scan->abandoned = true;
 	if (scan->copy.pid)
 		kill(scan->copy.pid, SIGKILL); // what is read then is nothing
 }
@@ -350,12 +355,46 @@ static const uint8_t *reach_scan_bytes(struct reach_scan_state *scan, uint64_t s
 	return scan->buffer;
 }
 
+// From `start` on, where nothing was found that is to be read: where there may be something next,
+// `end` at most. What the copy's tables of pages do not know is heeded.
+static uint64_t reach_scan_past_nothing(const struct reach_scan_state *scan, uint64_t start,
+					uint64_t end)
+{
+	size_t shared = RISING_UPTO(scan->shared, scan->shared_count, end, start);
+	uint64_t limit = end;
+
+	if (scan->pagemap < 0)
+		return start;
+	if (shared < scan->shared_count && scan->shared[shared].start < limit)
+		limit = scan->shared[shared].start;
+	for (size_t i = 0; scan->copy.pid && i < scan->copy.parts_count; i++)
+		if (scan->copy.parts[i].end > start && scan->copy.parts[i].start < limit)
+			limit = scan->copy.parts[i].start;
+	while (start < limit && !scan->abandoned) {
+		uint64_t upto = limit - start < WALK_MAX ? limit : start + WALK_MAX;
+		uint64_t page = start / SPACE_PAGE * SPACE_PAGE;
+		uint64_t last = (upto + SPACE_PAGE - 1) / SPACE_PAGE * SPACE_PAGE;
+		uint64_t touched = proc_memory_touched(scan->pagemap, page, last);
+
+		if (touched < last)
+			return touched > start ? touched : start;
+		start = upto;
+	}
+	return start;
+}
+
+// Whether there is anything but zeros in a part that was read.
+static bool reach_scan_is_empty(const uint8_t *bytes, uint64_t size)
+{
+	return size == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, (size_t)size - 1) == 0);
+}
+
 // A piece at a time, as large as the buffer.
 static void reach_scan_root(struct reach_scan_state *scan, uint64_t start, uint64_t end,
 			    enum trace_reach_place place, bool beginnings_only)
 {
 	ASSERT(start <= end);
-	while (start < end) {
+	while (start < end && !scan->abandoned) {
 		uint64_t part = end - start < REACH_SEARCH_PART ? end - start : REACH_SEARCH_PART;
 		const uint8_t *bytes = reach_scan_bytes(scan, start, start + part);
 
@@ -363,6 +402,8 @@ static void reach_scan_root(struct reach_scan_state *scan, uint64_t start, uint6
 			reach_search_root(scan->search, bytes, (size_t)part, start, place,
 					  beginnings_only);
 		start += part;
+		if (!bytes || reach_scan_is_empty(bytes, part))
+			start = reach_scan_past_nothing(scan, start, end);
 	}
 }
 
@@ -432,7 +473,7 @@ static void reach_scan_kept(struct reach_scan_state *scan, uint64_t start, uint6
 	uint64_t step = scan->word_bytes, part;
 
 	ASSERT(step == 4 || step == 8);
-	for (; start < end; start += part) {
+	for (; start < end && !scan->abandoned; start += part) {
 		const uint8_t *bytes;
 
 		part = end - start < REACH_SEARCH_PART ? end - start : REACH_SEARCH_PART;
@@ -616,8 +657,15 @@ static bool reach_scan_search(struct reach_scan_state *scan, struct present *pre
 	scan->search = reach_search_new(list.blocks, list.count, scan->word_bytes);
 	reach_scan_registers(scan);
 	ok = reach_scan_roots(scan, err);
-	while (ok && reach_search_next(scan->search, &start, &end))
-		reach_search_take(scan->search, reach_scan_bytes(scan, start, end));
+	while (ok && !scan->abandoned && reach_search_next(scan->search, &start, &end)) {
+		const uint8_t *bytes = reach_scan_bytes(scan, start, end);
+		uint64_t rest;
+
+		reach_search_take(scan->search, bytes);
+		rest = reach_search_rest(scan->search);
+		if (rest > end && reach_scan_is_empty(bytes, end - start))
+			reach_search_skip(scan->search, reach_scan_past_nothing(scan, end, rest));
+	}
 	reach_search_finish(scan->search);
 	reach_search_free(scan->search);
 	for (size_t i = 0; i < list.count; i++)
@@ -626,7 +674,8 @@ static bool reach_scan_search(struct reach_scan_state *scan, struct present *pre
 	mem_free(list.inherited);
 	ASSERT(reach->count <= list.count);
 	reach->total = reach->count;
-	return ok && (!scan->ended || err_set(err, ERR_IO, "it has ended meanwhile"));
+	return ok && (!(scan->ended || scan->abandoned) ||
+		      err_set(err, ERR_IO, "it has ended meanwhile"));
 }
 
 static bool reach_scan_read(void *stopped, int trace_fd, process_id process,

@@ -392,6 +392,48 @@ def what_shared_and_sealed_memory_points_to_is_reachable():
               [told[size][:2] for size in (72001, 72002, 72003, 72004)], words)
 
 
+RESERVED = r"""
+#include <stdlib.h>
+#include <sys/mman.h>
+int main(void)
+{
+	size_t size = (size_t)16 << 40;
+	int reserved = MAP_ANONYMOUS | MAP_NORESERVE;
+	char *own = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | reserved, -1, 0);
+	char *shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | reserved, -1, 0);
+	char **block = malloc((size_t)1 << 30);
+
+	if (own == MAP_FAILED || shared == MAP_FAILED || block == NULL)
+		return 3;
+	own[0] = 1;
+	*(void **)(own + size - 4096) = malloc(73001);
+	*(void **)(shared + size / 2 + 16) = malloc(73002);
+	block[(700 << 20) / sizeof *block] = malloc(73003);
+	*(void **)(own + size / 2) = block;
+	*(void *volatile *)(own + 8) = malloc(73004);
+	*(void *volatile *)(own + 8) = NULL;
+	return 0;
+}
+"""
+
+
+@test
+def what_is_reserved_and_was_never_touched_is_passed_over():
+    with open("reserved.c", "w", encoding="utf-8") as file:
+        file.write(RESERVED)
+    equal(0, run(["gcc", "-O1", "reserved.c", "-o", "reserved"]).code)
+    ended = run([TIDEMARK, "record", "-q", "-f", "-o", "t.tide", "--reachability", "--",
+                 "./reserved"], timeout=100)
+    if ended.code == 3:
+        raise Skip("16 TiB cannot be reserved")
+    equal(0, ended.code, ended.err)
+    told = lines()
+    equal([("reachable", "other"), ("reachable", "other"), ("reachable", "block"),
+           ("unreachable", "")], [told[size][:2] for size in (73001, 73002, 73003, 73004)])
+    check(int(re.search(r"^reach p0 .* read=(\d+)",
+                        run([TIDEMARK, "dump", "t.tide"]).out, re.M)[1]) < 1 << 20, "what was read")
+
+
 @test
 def what_cannot_be_copied_is_searched_while_it_stands():
     copied("kept from children")

@@ -497,6 +497,23 @@ void reach_search_take(struct reach_search *search, const void *bytes)
 	take_batch(search);
 }
 
+uint64_t reach_search_rest(const struct reach_search *search)
+{
+	const struct trace_reach_block *block = &search->blocks[search->reading];
+
+	return search->reading < search->count && block->address < search->read_end ? end_of(block)
+										    : 0;
+}
+
+void reach_search_skip(struct reach_search *search, uint64_t to)
+{
+	uint64_t end = reach_search_rest(search);
+
+	ASSERT(to >= search->read_end && to <= end);
+	search->read_end = to < end ? to & ~(uint64_t)7 : end;
+	search->reading += to == end;
+}
+
 // ---- what follows ----
 
 // The edges of a block, one by one.

@@ -5,6 +5,7 @@
 //       reach_search_root           memory that is a root, and registers
 //       reach_search_next           where to read next …
 //       reach_search_take           … and what is there, until next says no
+//       reach_search_skip           … or that nothing is, for a while
 //       reach_search_finish         each block has its state
 //     reach_search_free
 //
@@ -41,6 +42,12 @@ void reach_search_root(struct reach_search *search, const void *bytes, size_t si
 // The next memory that is to be read. False: all was.
 bool reach_search_next(struct reach_search *search, uint64_t *start, uint64_t *end);
 void reach_search_take(struct reach_search *search, const void *bytes);
+
+// The end of the block that goes on after what was taken. 0: none does.
+uint64_t reach_search_rest(const struct reach_search *search);
+
+// Up to `to`, which is not after that end, the block has no pointers, and is not read.
+void reach_search_skip(struct reach_search *search, uint64_t to);
 
 // All was taken: say what each block is.
 void reach_search_finish(struct reach_search *search);
