@@ -473,9 +473,10 @@ const struct command cmd_check = {
 	.usage = "FILE... LIMITS [options]",
 	.text = "Compares figures of what the filters select with limits, given here or in a\n"
 		"baseline that is committed beside the sources. Exit code 1 says that a limit is\n"
-		"exceeded, 3 that the trace is not whole, lost events, or is sampled: such a\n"
-		"trace never passes. Several files are runs of one program: each must keep to the\n"
-		"limits; with a baseline whose runs differ, it is their means that are compared.\n",
+		"exceeded, 3 that the trace is not whole, lost events, or is sampled, or that\n"
+		"filters by name (--frame) name nothing in it: that never passes. Several\n"
+		"files are runs of one program: each must keep to the limits; with a baseline\n"
+		"whose runs differ, it is their means that are compared.\n",
 	.examples =
 		"  tidemark check app.tide --max-peak 100M --max-live-at-exit 0\n"
 		"  tidemark check app.tide --frame '^parse_' --max-allocations 10000\n"

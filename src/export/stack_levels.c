@@ -109,7 +109,8 @@ static void before(void *context, const struct lives_block *block)
 }
 
 // The last peak's level is kept before the block is taken off. What the process left when it ended
-// is `left`, and all else was freed.
+// is `left`, and all else was freed. Where it was the last one, that stays in the level of all, so
+// that it ends with what lived at exit.
 static void end(void *context, const struct lives_block *block, const struct lives_end *end)
 {
 	struct stack_levels *levels = context;
@@ -121,7 +122,10 @@ static void end(void *context, const struct lives_block *block, const struct liv
 	reach(levels, end->time_ns);
 	settle(levels, level);
 	take(&level->now, block->size);
-	take(&levels->now, block->size);
+	if (end->cause < LIVES_EXIT ||
+	    reader_process(levels->source->asked->reader, block->process)->ended_ns <
+		    levels->last_ns)
+		take(&levels->now, block->size);
 	level->began_ns -= begin_of(levels, block);
 	level->lifetimes_ns += end->time_ns - begin_of(levels, block);
 	if (end->cause >= LIVES_EXIT)
@@ -155,9 +159,16 @@ static void find_processes(struct stack_levels *levels)
 	const struct query_context *asked = levels->source->asked;
 
 	levels->process = TRACE_NONE;
-	for (process_id id = 0; id < reader_processes_count(asked->reader); id++)
-		if (query_has_process(&asked->selection.query, id) && levels->processes++ == 0)
+	for (process_id id = 0; id < reader_processes_count(asked->reader); id++) {
+		uint64_t ended_ns = reader_process(asked->reader, id)->ended_ns;
+
+		if (!query_has_process(&asked->selection.query, id))
+			continue;
+		if (levels->processes++ == 0)
 			levels->process = id;
+		if (ended_ns > levels->last_ns)
+			levels->last_ns = ended_ns;
+	}
 }
 
 void stack_levels_read(struct stack_levels *levels)

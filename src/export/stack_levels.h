@@ -7,7 +7,8 @@
 //     stack_levels_fini
 //
 // What lives when the window begins counts as allocated then (`before`). What a process leaves when
-// it ends is no longer in the level, and is of what was left at the end.
+// it ends is of what was left at the end. It is no longer in the level, unless no process is left:
+// what lived at exit was not freed.
 //
 // What a stack had at the peak is not copied at each new peak: peaks are numbered, and the level of
 // a stack is kept when it changes for the first time after one.
@@ -38,7 +39,7 @@ struct stack_levels {
 	struct map numbers; // private: by process and stack
 	struct heap_amount now, peak, before;
 	uint64_t from_ns, to_ns, peak_ns;
-	uint64_t peaks;          // private
+	uint64_t peaks, last_ns; // private: when the last of the processes ended
 	uint32_t processes;      // that the filters leave
 	process_id process;      // the first of them; TRACE_NONE
 	struct heap_amount *row; // levels at the end of each of `row_count` equal parts

@@ -46,6 +46,35 @@ static bool top_outlives(const struct top *top, const struct trace_note *note)
 	       reader_process(top->opened.reader, note->process)->exit == TRACE_EXIT_UNKNOWN;
 }
 
+// It ended, and no other is left: what lived then is shown until another one begins.
+static bool top_ends_all(const struct top *top, const struct trace_note *note)
+{
+	const struct reader *reader = top->opened.reader;
+
+	if (note->kind != TRACE_NOTE_PROCESS_END)
+		return false;
+	for (process_id id = 0; id < reader_processes_count(reader); id++)
+		if (id != note->process && reader_process(reader, id)->ended_ns > note->time_ns)
+			return false;
+	return true;
+}
+
+static void top_take_note(struct top *top)
+{
+	bool outlives = top_outlives(top, &top->note);
+
+	if (top->at_exit && top->note.kind == TRACE_NOTE_PROCESS_START) {
+		heap_add_note(top->heap, &top->last_end);
+		top->at_exit = false;
+	}
+	if (!outlives && !top->at_exit && top_ends_all(top, &top->note)) {
+		top->at_exit = true;
+		top->last_end = top->note;
+	} else if (!outlives) {
+		heap_add_note(top->heap, &top->note);
+	}
+}
+
 // Take what is there, up to `until_ns`. What is read of the next part is pending; the reader is not
 // asked before that is taken, so the text of a note is there still.
 static void top_take(struct top *top, uint64_t until_ns)
@@ -64,8 +93,8 @@ static void top_take(struct top *top, uint64_t until_ns)
 		heap_learn(top->heap, reader);
 		if (top->pending == READER_EVENT)
 			heap_add_event(top->heap, &top->event);
-		else if (!top_outlives(top, &top->note))
-			heap_add_note(top->heap, &top->note);
+		else
+			top_take_note(top);
 		top->at_ns = time_ns;
 		top->pending = READER_END;
 	}
@@ -247,8 +276,9 @@ static void top_write_head(struct top *top, struct paper *paper)
 					       : "not whole",
 		     STR_DURATION(top->at_ns));
 	paper_format(paper, PAPER_BOLD, "heap  %s", STR_BYTES(top->all.live.bytes));
-	paper_format(paper, PAPER_PLAIN, " in %s blocks, at most %s",
-		     STR_COUNT(top->all.live.count), str_bytes(top->peak_bytes, b));
+	paper_format(paper, PAPER_PLAIN, " in %s blocks%s, at most %s",
+		     STR_COUNT(top->all.live.count), top->at_exit ? " at exit" : "",
+		     str_bytes(top->peak_bytes, b));
 	paper_format(paper, PAPER_PLAIN, " at %s; %s since %s", STR_DURATION(top->peak_ns),
 		     top_change((int64_t)(top->all.live.bytes - top->all_marked.live.bytes), b),
 		     STR_DURATION(top->mark_ns));

@@ -41,7 +41,9 @@ struct top {
 	enum reader_item pending; // READER_END: none. Else what was read and is of the next part:
 	struct trace_event event;
 	struct trace_note note;
-	uint64_t from_ns, at_ns; // of the rates: from here to here
+	struct trace_note last_end; // at_exit: of the last process; not given to the heap
+	bool at_exit;               // all processes have ended
+	uint64_t from_ns, at_ns;    // of the rates: from here to here
 	uint64_t mark_ns;
 	bool marked;
 	struct top_figures all, all_before, all_marked;

@@ -250,6 +250,17 @@ def at_exit_an_image_that_became_another_has_what_it_never_freed_and_no_mapping(
 
 
 @test
+def what_an_attached_process_had_before_is_there_from_the_beginning():
+    path = assemble("before", "process p pid=7 start=attach\nthread t p tid=7\n+2ms t before 0x1000 10\n"
+                    "+0us t before 0x2000 20\n+0us blocks-before p value=2 \"with glibc\"\n"
+                    "+1ms mark p \"attached\"\n+1ms t malloc 0x3000 30\n"
+                    "+1ms t free 0x1000\nend\n")
+    for words in (["--at", "0s"], ["--at", "begin"], ["--at", "1ms"], ["--at", "3ms"]):
+        assert sorted(row["size"] for row in active(path, *words)["rows"]) == [10, 20], words
+    assert sorted(row["size"] for row in active(path, "--at", "4ms")["rows"]) == [10, 20, 30]
+
+
+@test
 def mistakes_are_told_in_one_line():
     for words, part in ((["active"], "a trace FILE"),
                         (["active", carved(), "--at", "noon"], "--at"),

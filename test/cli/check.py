@@ -85,6 +85,19 @@ def growth_is_limited_by_the_minute_and_needs_a_long_enough_run():
     check("long enough" in done.stderr, done)
 
 
+@test
+def a_filter_that_names_nothing_in_the_trace_is_not_judged():
+    path = program()
+    for words in (("--frame", "no_such_function"), ("--module", "no_such_file"),
+                  ("--row", "function:no_such_function"), ("--not-frame", ".")):
+        done = run("check", path, *words, "--max-allocations", "0", check=3)
+        check("not judged: no stack of the trace is as " in done.stderr, words, done.stderr)
+        run("check", path, *words, "--baseline", "nothing.baseline", "--update", check=3)
+        check(not os.path.exists("nothing.baseline"), words)
+    # What is there, and has none of that size, keeps to it.
+    run("check", path, "--frame", "format", "--size", "1G..2G", "--max-allocations", "0", check=0)
+
+
 # ---- what is not whole ----
 
 @test

@@ -89,6 +89,17 @@ def the_counters_highest_value_is_our_peak():
 
 
 @test
+def the_counter_ends_with_what_lived_at_exit():
+    for name in TRACES:
+        path = assemble(name)
+        for process in processes(path):
+            rows = answer("window", path, "--by", "type", *process)["rows"]
+            values = Trace(exported(path, *process)[0]).counter("live heap")
+            equal(sum(row["size"] for row in rows if row["keys"]["type"] == "AIFO"), values[-1][1],
+                  (name, process))
+
+
+@test
 def stacks_are_interned_once_and_refer_to_what_is_there():
     trace = Trace(exported(assemble("kitchen"))[0])
     names = [trace.functions(sample["stack"]) for dump in trace.dumps for sample in trace.samples(dump)]

@@ -81,8 +81,8 @@ def massif_has_our_levels_and_our_peak():
                 equal(max(each[1] for each in found), peak[1])
                 equal(peak[1], int(re.match(r"n\d+: (\d+)", peak[3][0])[1]))
                 check_tree(peak[3])
-                if not words and name != "crowd":  # all processes have ended
-                    equal(0, found[-1][1])
+                if not words:  # what lived at exit was not freed
+                    equal(types_of(path, *process)["AIFO"][1], found[-1][1], (name, process))
 
 
 @test

@@ -17,7 +17,7 @@ def pins(path, *words):
 
 def build(name, seed, mapped, snapshot=False, windows=None):
     """A sparse heap of glibc's, or (bits) of Windows'. Returns for each page the berths on it: (bytes,
-    live, stack)."""
+    live, stack, address)."""
     dice = random.Random(seed)
     lines = [f"process p pid=9 bits={windows or 64}", "thread t p tid=9", "stack a by_a < main",
              "stack b by_b < main"]
@@ -45,7 +45,7 @@ def build(name, seed, mapped, snapshot=False, windows=None):
             low, high = page * PAGE, (page + 1) * PAGE
             pages.setdefault(page, []).append(
                 (min(high, at - 8 + chunk) - max(low, at - 8),
-                 max(0, min(high, at + size) - max(low, at)), stack))
+                 max(0, min(high, at + size) - max(low, at)), stack, at))
         at += chunk
     resident = None
     if snapshot:
@@ -74,6 +74,7 @@ def check(answer, pages, limit, resident=None):
         alone = [berths for berths in on if all(berth[2] == stack for berth in berths)]
         assert (row["pages"], row["pages_alone"]) == (len(on), len(alone)), (row, len(on), len(alone))
         assert row["could_go_back"] == PAGE * len(alone)
+        assert row["blocks"] == len({berth[3] for berths in on for berth in berths if berth[2] == stack})
         assert row["live_bytes"] == sum(berth[1] for berths in on for berth in berths
                                         if berth[2] == stack)
 

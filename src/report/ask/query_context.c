@@ -294,7 +294,8 @@ static bool find_moment(struct query_context *asked, struct err *err)
 
 	asked->at_exit = !at || strcmp(at, "exit") == 0;
 	return asked->at_exit ||
-	       moment_find(at, asked->reader, find_peak, asked, &asked->edge, err) ||
+	       (moment_find(at, asked->reader, find_peak, asked, &asked->edge, err) &&
+		moment_skip_before(asked->reader, &asked->edge, err)) ||
 	       err_wrap(err, "--at");
 }
 

@@ -238,6 +238,21 @@ static void forget_sums(struct check *check)
 	}
 }
 
+// Whether filters by function, file or row name something that is in the trace. Only where nothing
+// was selected is it looked for, as all stacks have to be.
+static bool names_something(const struct check *check, const struct heap_totals *totals)
+{
+	const struct query *query = &check->asked->selection.query;
+	uint32_t count = reader_stacks_count(check->asked->reader);
+
+	if (!query->stack || totals->counts.allocated.count || totals->counts.failed)
+		return true;
+	for (stack_id stack = 1; stack < count; stack++)
+		if (query->stack(query->context, stack))
+			return true;
+	return false;
+}
+
 // What makes any figure meaningless, in the order of how much it says. Lost events alone are named
 // only where the trace is otherwise whole, as a cut trace says more.
 static void judge_trace(struct check *check, const struct heap_totals *totals)
@@ -258,6 +273,9 @@ static void judge_trace(struct check *check, const struct heap_totals *totals)
 		       reader_info(reader)->budget
 			       ? "the recording was sampled at times: its figures are estimates"
 			       : "the recording is sampled: its figures are estimates");
+	if (!names_something(check, totals))
+		refuse(check, "no stack of the trace is as --frame, --not-frame, --module, --row "
+			      "and --not-row say: they name nothing that is there");
 	if (check->rows[CHECK_UNEXPECTED].limit.given && !check->rows[CHECK_UNEXPECTED].known)
 		refuse(check, "no TIDEMARK_EXPECT_NO_ALLOC was reached");
 	if (check->rows[CHECK_GROWTH].limit.given && !check->rows[CHECK_GROWTH].known)

@@ -34,6 +34,7 @@ struct proc_memory {
 	struct chunk_extent chunk_extent;
 	struct pages present; // of the snapshot, if there is one
 	struct map rows;      // stack -> row
+	size_t counted;       // blocks before this one are in their rows, or on no pinned page
 };
 
 // Without a snapshot each page counts as resident.
@@ -68,8 +69,9 @@ static uint64_t overlap(uint64_t start, uint64_t end, uint64_t page)
 	return from < to ? to - from : 0;
 }
 
-// The blocks [first, last) are on a pinned page. `last_page` keeps a stack's several blocks on one
-// page from counting the page twice; it is page + 1, as 0 is no page yet.
+// The blocks [first, last) are on a pinned page. The first may be on the page before, too: it is
+// counted once. `last_page` keeps a stack's several blocks on one page from counting the page
+// twice; it is page + 1, as 0 is no page yet.
 static void count_pinned(struct proc_memory *proc_memory, uint64_t page, size_t first, size_t last)
 {
 	const struct chunk_block *blocks = proc_memory->chunk_extent.blocks;
@@ -81,7 +83,7 @@ static void count_pinned(struct proc_memory *proc_memory, uint64_t page, size_t 
 		uint64_t bytes =
 			overlap(blocks[i].address, blocks[i].address + blocks[i].size, page);
 
-		row->blocks++;
+		row->blocks += i >= proc_memory->counted;
 		row->live_bytes += bytes;
 		proc_memory->pins->pinned_bytes += bytes;
 		if (row->last_page != page + 1)
@@ -89,6 +91,8 @@ static void count_pinned(struct proc_memory *proc_memory, uint64_t page, size_t 
 		row->last_page = page + 1;
 		alone = alone && blocks[i].stack == blocks[first].stack;
 	}
+	if (last > proc_memory->counted)
+		proc_memory->counted = last;
 	if (alone)
 		row_of(proc_memory, blocks[first].stack)->alone++;
 }
