@@ -42,23 +42,50 @@ static uint64_t *lane_owners(void)
 	return owners;
 }
 
+// Kept over fork: a child has those of its parent, wiped. And from a try without room for the rest
+// to the next one, which is for the same number.
+static struct lane *lane_kept[SEGMENT_LANES_MAX];
+
+// The private part of lane `id`, all zero. NULL: there is no memory or no address space for it, or
+// for its ring.
+//
+// Where there are many threads, there will be more: from the ninth on as many are mapped at once as
+// there are, at most 32. What is not used takes addresses alone.
+static struct lane *lane_memory(uint32_t id)
+{
+	enum { AT_ONCE = 32 };
+	size_t each = (sizeof(struct lane) + KERNEL_PAGE - 1) & ~(size_t)(KERNEL_PAGE - 1);
+	size_t ring_bytes = 2 * segment_ring_bytes(id) + KERNEL_PAGE;
+	uint32_t count = 1;
+	uint8_t *pages = NULL;
+
+	if (lane_kept[id] || kernel_sealed)
+		return lane_kept[id];
+	if (id > SEGMENT_RING_LARGE_LANES && !recording_is_limited())
+		count = id < AT_ONCE ? id : AT_ONCE;
+	if (count > SEGMENT_LANES_MAX - id)
+		count = SEGMENT_LANES_MAX - id;
+	if (count > 1)
+		pages = recording_pages(each * count, true);
+	if (!pages)
+		count = 1;
+	if (!pages && recording_has_room(each + ring_bytes))
+		pages = recording_pages(each, true);
+	for (uint32_t i = 0; pages && i < count; i++)
+		lane_kept[id + i] = (struct lane *)(void *)(pages + i * each);
+	return lane_kept[id];
+}
+
 // The lane with this number: its private part, its ring, and what the recording's options ask for.
 // NULL: there is no memory or no address space for it. It is never given back; a later thread takes
 // it over.
 static struct lane *lane_create(uint32_t id)
 {
-	// Kept over fork: a child has those of its parent, wiped. And from a try without room for
-	// the rest to the next one, which is for the same number.
-	static struct lane *kept[SEGMENT_LANES_MAX];
 	struct recording_state *state = recording_state;
-	size_t bytes = sizeof(struct lane) + 2 * segment_ring_bytes(id) + KERNEL_PAGE;
-	struct lane *lane = kept[id];
+	struct lane *lane = lane_memory(id);
 
-	if (!lane && !kernel_sealed && recording_has_room(bytes))
-		lane = recording_pages(sizeof(*lane), true);
 	if (!lane)
 		return NULL;
-	kept[id] = lane;
 	lane->owners = lane_owners();
 	lane->ring = lane->owners ? recording_map_ring(id) : NULL;
 	if (!lane->ring)

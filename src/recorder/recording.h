@@ -195,6 +195,10 @@ HIDDEN void recording_give_back(void *pages, size_t bytes);
 // way would be the program's loss.
 HIDDEN bool recording_has_room(size_t bytes);
 
+// Whether addresses, or memory of the process's own, have a limit: then nothing is mapped that is
+// not needed now.
+HIDDEN bool recording_is_limited(void);
+
 // Map a lane's ring twice, end to end, so that no record wraps. NULL if the kernel has no room. A
 // forked child, which gets a segment of its own, unmaps it. Lane after lane, under lanes_lock.
 HIDDEN uint8_t *recording_map_ring(uint32_t lane);

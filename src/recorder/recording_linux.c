@@ -111,6 +111,12 @@ void *recording_pages(size_t bytes, bool wipe_on_fork)
 	return pages;
 }
 
+bool recording_is_limited(void)
+{
+	return UNWIND_WORD == 4 || kernel_limit(KERNEL_LIMIT_ADDRESSES) != UINT64_MAX ||
+	       kernel_limit(KERNEL_LIMIT_DATA) != UINT64_MAX;
+}
+
 // Addresses may be scarce (32 bits, RLIMIT_AS). To ask is then to take and to give back at once: no
 // limit that can be read says what is left.
 bool recording_has_room(size_t bytes)
@@ -189,8 +195,7 @@ bool recording_seal(bool strict, uint32_t lets)
 		lane = lane_enter(); // the list of mappings is told while it can be
 		if (lane)
 			lane_leave(lane, lane->ring, lane->ring);
-		few = UNWIND_WORD == 4 || kernel_limit(KERNEL_LIMIT_ADDRESSES) != UINT64_MAX ||
-		      kernel_limit(KERNEL_LIMIT_DATA) != UINT64_MAX;
+		few = recording_is_limited();
 		recording_prepare_spares();
 		lane_prepare(strict, few ? RECORDING_SPARE_FEW : RECORDING_SPARE);
 		vm_seal();

@@ -163,6 +163,11 @@ bool recording_has_room(size_t)
 	return true;
 }
 
+bool recording_is_limited(void)
+{
+	return true;
+}
+
 // Two views side by side. Nothing reserves the place for both, so another thread may get in
 // between: then once more.
 //

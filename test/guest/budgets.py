@@ -5,10 +5,11 @@
 import json
 import os
 import resource
+import shutil
 import signal
 import time
 
-from libguest import (BUILD, TIDEMARK, Trace, check, children_of, collector_of, counters, environment,
+from libguest import (BUILD, Skip, TIDEMARK, Trace, check, children_of, collector_of, counters, environment,
                       equal, finished, main, program, record, report, run, started, test, wait_for)
 
 PROGRAM_KIB, THREAD_KIB = 3 << 10, 1 << 10  # what it may take in the program
@@ -56,6 +57,19 @@ def a_thread_or_a_child_that_does_little_touches_few_pages():
             each += sign * (faults_of(record, command, "--force") - faults_of(run, command)) / count
         print(f"# {what}: {each:.1f} page faults more for each")
         check(each <= allowed, f"{what}: {each} page faults more for each")
+
+
+@test
+def memory_for_many_threads_is_mapped_for_many_at_once():
+    if not shutil.which("strace"):
+        raise Skip("needs strace")
+    starts = os.path.join(BUILD, "test", "bench", "bench_starts")
+    run(["strace", "-f", "-qq", "-e", "trace=madvise", "-o", "calls", TIDEMARK, "record", "--force",
+         "-o", "t.tide", starts, "threads", "300"])
+    with open("calls", encoding="utf-8") as file:
+        asked = file.read().count("MADV_WIPEONFORK")
+    print(f"# wiped in a child: {asked} mappings")
+    check(1 < asked < 60, f"{asked} mappings for 300 threads")
 
 
 @test
