@@ -94,6 +94,7 @@ static void spend(struct rss_snapshots *looks, uint64_t cost_ns, uint64_t reside
 	looks->spent_ns += cost_ns;
 	if (!looks->exact)
 		after_ns = (looks->spent_ns + least(looks, resident)) * SPENT_SHARE;
+	looks->after_ns = after_ns;
 	atomic_store(&looks->tick->clock->look_after_ns, after_ns);
 }
 
@@ -271,12 +272,11 @@ static void serve(struct rss_snapshots *looks, struct image *image)
 	uint32_t reason = atomic_load(&image->share.segment->look_reason) & LOOK_REASON_MASK;
 	_Atomic uint64_t *floor = &image->share.segment->look_floor;
 	uint64_t began_ns = now_steady_ns();
-	uint64_t resident, cost_ns = 0;
+	uint64_t resident;
 	enum way way;
 
 	if (!image->begun) {
 		image->look_missed++;
-		spend(looks, 0, SMALL_BYTES); // others may ask again
 		return;
 	}
 	if (reason != TRACE_SNAPSHOT_EXIT)
@@ -286,7 +286,6 @@ static void serve(struct rss_snapshots *looks, struct image *image)
 	// over, a new one is waited for.
 	if (reason == TRACE_SNAPSHOT_RELEASE && resident <= atomic_load(floor)) {
 		atomic_store(floor, atomic_load(&image->share.segment->rss_max));
-		spend(looks, 0, resident);
 		return;
 	}
 	way = choose(looks, image, reason, resident);
@@ -299,8 +298,7 @@ static void serve(struct rss_snapshots *looks, struct image *image)
 	}
 	image->look_missed++;
 	if (began_ns > asked_ns && began_ns - asked_ns < WAIT_MAX_NS)
-		cost_ns = now_steady_ns() - asked_ns;
-	spend(looks, cost_ns, resident);
+		spend(looks, now_steady_ns() - asked_ns, resident);
 }
 
 static void answer_searched(void *context)
@@ -350,6 +348,9 @@ void rss_snapshots_serve(struct rss_snapshots *looks)
 	serve_all(looks, looks->process_list->images);
 	// Those have no place for a snapshot yet, but need not wait in vain.
 	serve_all(looks, looks->process_list->arrivals);
+	// A child may have kept the others from asking, and then have given up, or ended.
+	if (atomic_load(&looks->tick->clock->look_after_ns) != looks->after_ns)
+		atomic_store(&looks->tick->clock->look_after_ns, looks->after_ns);
 }
 
 // Snapshots have two marks in the order, where they began and ended; one that we took ourselves

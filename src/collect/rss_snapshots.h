@@ -22,6 +22,7 @@ struct rss_snapshots {
 	const struct tick *tick;
 	bool exact;
 	struct reachability *reachability; // borrowed
+	uint64_t after_ns;                 // as guests are to know it (look_after_ns of the clock)
 	uint64_t spent_ns;
 	uint64_t cost_permille
 		[2]; // what they took, of what was predicted, in per mille: by pages, by smaps
