@@ -47,6 +47,7 @@ enum {
 	ENTERING_NAPS = 2000,
 	ENTERING_NAP_NS = 1000000,
 	UNHEARD_MAX = 256, // each holds a descriptor of its user's, who may have 1,024 on the way
+	UNHEARD_NS = 1000000000,
 	ARGS_MAX = 64 << 10,
 };
 
@@ -77,7 +78,8 @@ struct door {
 	pthread_t thread;
 	struct visitor visitors[VISITORS_MAX];
 	size_t visitors_count;
-	uint32_t first_pid; // of the first image
+	uint64_t unheard_ns; // when one was heard that had gone on without an answer
+	uint32_t first_pid;  // of the first image
 	_Atomic bool refusing;
 	_Atomic uint32_t busy;     // visitors inside
 	_Atomic uint32_t entering; // static programs: threads of entry_main
@@ -587,10 +589,27 @@ static void visitor_goes_on(struct door *door, struct visitor *visitor)
 static void count_unheard(struct door *door, const struct heard *heard)
 {
 	_Atomic uint32_t *unheard = &door->tick->clock->unheard;
+	uint32_t count = atomic_load(unheard);
 
-	if (heard->size > offsetof(struct segment_hello, image) && heard->hello.image != 0 &&
-	    atomic_load(unheard) != 0)
-		atomic_fetch_sub(unheard, 1);
+	if (heard->size <= offsetof(struct segment_hello, image) || heard->hello.image == 0)
+		return;
+	while (count != 0 && !atomic_compare_exchange_weak(unheard, &count, count - 1))
+		;
+	door->unheard_ns = tick_now(door->tick);
+}
+
+// All that have connected have been heard, or are silent. Who is counted still is about to connect,
+// or was killed before it could. When none of so many came for a second they are not coming; one
+// that does after all makes the count too small by one.
+static void forget_killed(struct door *door)
+{
+	uint64_t now_ns = tick_now(door->tick);
+
+	if (atomic_load(&door->tick->clock->unheard) < UNHEARD_MAX ||
+	    now_ns - door->unheard_ns < UNHEARD_NS)
+		return;
+	atomic_store(&door->tick->clock->unheard, 0);
+	door->unheard_ns = now_ns;
 }
 
 // Hear a hello, if it is there. The visitor is gone afterwards, or still silent.
@@ -632,6 +651,18 @@ static void hear(struct door *door, struct visitor *visitor)
 	visitor_leaves(door, visitor);
 }
 
+// From the first line on what it sends is an error to it, of which it knows then that it was not
+// heard; what it has sent before is heard here.
+static void send_away(struct door *door, struct visitor *visitor)
+{
+	size_t count = door->visitors_count;
+
+	shutdown(visitor->fd, SHUT_RD);
+	hear(door, visitor);
+	if (door->visitors_count == count)
+		visitor_leaves(door, visitor);
+}
+
 // Who has come before has said hello before, if it goes on without an answer. For example, a child
 // forks, says hello and executes a program: that one's hello is of a process that is known.
 static void hear_all(struct door *door)
@@ -651,13 +682,16 @@ static void accept_visitors(struct door *door, int listen_fd)
 		struct visitor *visitor;
 		int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-		if (fd < 0)
+		if (fd < 0) {
+			if (errno == EAGAIN)
+				forget_killed(door);
 			return;
+		}
 		hear_all(door);
 		if (door->visitors_count == VISITORS_MAX)
 			// The place of the first is given to the last: who is sent away is one of
 			// the silent ones, of which 128 at once are no accident.
-			visitor_leaves(door, &door->visitors[0]);
+			send_away(door, &door->visitors[0]);
 		visitor = &door->visitors[door->visitors_count++];
 		atomic_fetch_add(&door->busy, 1);
 		*visitor = (struct visitor){ .fd = fd, .since_ns = tick_now(door->tick) };
@@ -684,7 +718,7 @@ static void send_away_silent(struct door *door)
 	// From the last: one that leaves is replaced by the last, which was looked at before.
 	for (size_t i = door->visitors_count; i-- > 0;)
 		if (now_ns - door->visitors[i].since_ns > VISIT_S_MAX * 1000000000ull)
-			visitor_leaves(door, &door->visitors[i]);
+			send_away(door, &door->visitors[i]);
 }
 
 // When the launcher is gone nothing more can be heard of it: that ends the recording of what it

@@ -678,20 +678,27 @@ static void check_joined(struct process_list *process_list, const struct image *
 {
 	struct trace_builder *trace_builder = process_list->trace_builder;
 	uint64_t stopped_ns = trace_builder->stopped_ns;
+	const struct segment_hello *hello = &image->arrival->hello;
+	uint32_t joined = atomic_load(&image->share.segment->joined);
+	bool forked = hello->start == SEGMENT_START_FORK;
 	struct str line = { 0 };
 
 	ASSERT(image->begun);
-	if (atomic_load(&image->share.segment->joined) != 0)
+	if (joined == SEGMENT_JOINED)
 		return;
-	if (image->arrival->hello.start == SEGMENT_START_FORK) {
-		// By a signal it may have ended before it could begin.
-		if (image->arrival->hello.image != 0 &&
-		    (exit == TRACE_EXIT_CODE || exit == TRACE_EXIT_EXEC))
-			trace_builder_unseen(trace_builder, image->process,
-					     "a forked child is not recorded: it could not map the "
-					     "memory that it shares with the collector");
+	// By a signal it may have ended before it could begin.
+	if (joined == SEGMENT_JOINED_NO ||
+	    (forked && hello->image != 0 && (exit == TRACE_EXIT_CODE || exit == TRACE_EXIT_EXEC))) {
+		str_format(&line,
+			   "%s is not recorded: it could not map the memory that it shares with "
+			   "the collector",
+			   forked ? "a forked child" : image->arrival->exe);
+		trace_builder_unseen(trace_builder, image->process, str_get(&line));
+		str_fini(&line);
 		return;
 	}
+	if (forked)
+		return;
 	// The recording was ended while it may still have been about to hear of it.
 	if (stopped_ns != 0 && image->arrival->time_ns + NOTES_READER_HELLO_NS > stopped_ns) {
 		trace_builder->unbegun++;

@@ -469,6 +469,18 @@ static bool recording_map_all(struct recording_state *state, const struct segmen
 	return true;
 }
 
+// The collector could not tell a process that cannot map its segment from one that ended before it
+// could. So it is written into the file, which takes no mapping. A limit of what is written would
+// cost a signal.
+static void recording_leave_word(int segment_fd)
+{
+	static const uint32_t no = SEGMENT_JOINED_NO;
+
+	if (kernel_limit(KERNEL_LIMIT_FILE) > SEGMENT_HEADER_BYTES)
+		kernel(__NR_pwrite64, segment_fd, &no, sizeof(no), offsetof(struct segment, joined),
+		       0);
+}
+
 // Hello to welcome. False: this process is not recorded so. `pid`: its own.
 //
 // The parent's spares and its segment are dropped only when the collector has answered: until then
@@ -486,13 +498,15 @@ static bool recording_join_as(struct recording_state *state, uint32_t start, uin
 	joined = recording_map_all(state, &answer.welcome, answer.descriptors);
 	state->pid = kernel_pid = pid;
 	recording_apart = answer.welcome.pid != pid;
+	if (!joined)
+		recording_leave_word(answer.descriptors[1]);
 	while (answer.count > 0)
 		kernel(__NR_close, answer.descriptors[--answer.count]);
 	state->copy = recording_image != 0;
 	recording_image = answer.welcome.image;
 	if (joined) {
 		recording_parent = state->segment;
-		__atomic_store_n(&state->segment->joined, 1, __ATOMIC_RELEASE);
+		__atomic_store_n(&state->segment->joined, SEGMENT_JOINED, __ATOMIC_RELEASE);
 	}
 	return joined;
 }
@@ -537,11 +551,13 @@ static bool recording_wear_own(struct recording_state *state, int fd, uint32_t p
 	state->pid = kernel_pid = pid;
 	state->copy = true;
 	recording_image = image;
-	if (!recording_map_all(state, &welcome, (const int[]){ -1, fd }))
+	if (!recording_map_all(state, &welcome, (const int[]){ -1, fd })) {
+		recording_leave_word(fd);
 		return false;
+	}
 	recording_fill_header(state->segment, &header, image);
 	recording_parent = state->segment;
-	__atomic_store_n(&state->segment->joined, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&state->segment->joined, SEGMENT_JOINED, __ATOMIC_RELEASE);
 	return true;
 }
 
@@ -562,8 +578,8 @@ static bool recording_may_go_on(const struct segment_clock *clock)
 // There may be too many whom the collector has not heard yet: then it is waited for, so that
 // programs do not get far ahead of it. `told`: the collector will hear of it in any case.
 //
-// A child that is killed after it has counted itself and before its hello stays in the count. With
-// as many of these as there may be, all children wait for their answer.
+// A child that is killed after it has counted itself and before its hello stays in the count, until
+// there are as many as there may be and the collector counts anew.
 static bool recording_join_unheard(struct recording_state *state, bool *told)
 {
 	enum { MFD_CLOEXEC = 1, MFD_ALLOW_SEALING = 2, F_ADD_SEALS = 1033 };

@@ -173,7 +173,7 @@ static void recording_put_claim(struct recording_state *state)
 		.fork_head = recording_fork_head,
 		.time_ns = clock_now(),
 	};
-	__atomic_store_n(&segment->joined, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&segment->joined, SEGMENT_JOINED, __ATOMIC_RELAXED);
 	__atomic_store_n(&segment->sealed, kernel_sealed != 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&segment->claim, SEGMENT_CLAIM_DONE, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&state->clock->bell, 1, __ATOMIC_SEQ_CST);

@@ -22,6 +22,7 @@ enum {
 	TALK_EMFILE = 24,
 	TALK_ANSWER_S = 20,       // how long a collector may take to answer a hello
 	TALK_ARGS_MAX = 64 << 10, // as many as the collector takes of arguments
+	TALK_VISITS_MAX = 3,
 };
 
 // As the kernel has them: sockaddr_un, msghdr and cmsghdr. Nothing of libc's headers can be used
@@ -247,16 +248,27 @@ static bool recording_hear(long fd, uint32_t wanted, struct recording_answer *an
 }
 
 // On success the caller owns answer->descriptors; else all are closed.
+//
+// The collector sends away who has connected and is silent for long. One that was stopped in
+// between comes again.
 bool recording_talk(uint32_t start, uint32_t pid, uint32_t spares, struct recording_answer *answer)
 {
 	uint32_t wanted = spares ? 1 : 2; // clock and segment
-	long fd = recording_connect();
-	bool heard;
+	bool said = false, heard;
+	long fd = -1;
 
 	memset(answer, 0, sizeof(*answer));
-	if (kernel_failed(fd))
-		return false;
-	heard = recording_say_hello(fd, start, pid, spares) && recording_hear(fd, wanted, answer);
+	for (int i = 0; i < TALK_VISITS_MAX && !said; i++) {
+		fd = recording_connect();
+		if (kernel_failed(fd))
+			return false;
+		said = recording_say_hello(fd, start, pid, spares);
+		if (!said)
+			kernel(__NR_close, fd);
+	}
+	if (!said)
+		return recording_fail(SEGMENT_WHY_ANSWER, 0);
+	heard = recording_hear(fd, wanted, answer);
 	kernel(__NR_close, fd);
 	while (!heard && answer->count > 0)
 		kernel(__NR_close, answer->descriptors[--answer->count]);

@@ -233,7 +233,7 @@ static bool recording_map_all(struct recording_state *state, const struct invite
 		return false;
 	state->clock = (struct segment_clock *)(void *)recording_session_view;
 	state->segment = (struct segment *)(void *)(head + SEGMENT_HEADER_AT);
-	__atomic_store_n(&state->segment->joined, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&state->segment->joined, SEGMENT_JOINED, __ATOMIC_RELEASE);
 	state->shared = (struct lane_shared *)(void *)(head + SEGMENT_LANES_AT);
 	state->options = invite->options;
 	state->pid = kernel_process_id();

@@ -285,6 +285,13 @@ enum segment_look {
 	SEGMENT_LOOK_DONE = 3,   // and the guest goes on
 };
 
+// Whether the guest has its segment.
+enum segment_joined {
+	SEGMENT_JOINED_NOT = 0, // not yet
+	SEGMENT_JOINED = 1,
+	SEGMENT_JOINED_NO = 2, // it could not map it, and records nothing
+};
+
 // Whether the collector reads a segment that a forked child has made.
 enum segment_heard {
 	SEGMENT_HEARD_NOT = 0, // not yet
@@ -347,7 +354,7 @@ struct segment {
 	uint32_t collector_pid;   // by the collector, in its own pid namespace
 	_Atomic uint32_t resumes; // by the collector: how often a pause was ended from outside
 	uint64_t sample_bytes;    // by the collector: mean distance of samples, or 0
-	_Atomic uint32_t joined;  // by the guest: 1: it has heard the welcome and mapped this
+	_Atomic uint32_t joined;  // by the guest: enum segment_joined
 
 	// By the guest, each published with release.
 	_Alignas(64) _Atomic uint32_t lanes_count; // lanes [0, lanes_count) have been used

@@ -108,6 +108,15 @@ def a_child_that_cannot_map_its_segment_is_told_of():
 
 
 @test
+def a_child_that_cannot_map_its_segment_is_told_of_however_it_ends():
+    killed = "(read pid rest </proc/self/stat; kill -9 $pid)"
+    for limits in ("ulimit -v 1000", "ulimit -f 1000; ulimit -v 1000"):  # the second waits
+        for ends in ("(exit 0)", killed):
+            ended = record(["sh", "-c", f"{limits}; {ends}; exit 0"], "--force")
+            check_told(ended, "a forked child", "could not map", answers=True)
+
+
+@test
 def a_child_in_another_namespace_is_recorded():
     need_root()
     for obstacles in (["net"], ["users"], ["pids"], ["net", "pids"]):

@@ -586,6 +586,41 @@ TEST(collect_shares_memory_that_a_guest_cannot_shorten)
 	forget(&told);
 }
 
+// A child that says hello and waits. More of those who do not wait are counted than there may be:
+// all of them were killed before their hello.
+static void come_after_killed(const char *socket_name)
+{
+	struct fake_guest guest, child;
+	struct segment_hello hello = { 0 };
+	struct segment_hello forked = { .start = SEGMENT_START_FORK };
+
+	fake_join(&guest, socket_name, &hello);
+	atomic_store(&guest.clock->unheard, 1000);
+	usleep(1200000);
+	forked.parent_image = guest.welcome.image;
+	CHECK(fake_join(&child, socket_name, &forked));
+	for (int i = 0; i < 1000 && atomic_load(&guest.clock->unheard) != 0; i++)
+		usleep(1000);
+	CHECK_EQ(0, atomic_load(&guest.clock->unheard));
+	_exit(6);
+}
+
+TEST(collect_counts_no_child_that_was_killed_before_its_hello)
+{
+	struct fake_session session;
+	struct told told;
+	int status;
+	pid_t pid;
+
+	fake_session_open(&session, 0);
+	FAKE_PROCESS(pid, come_after_killed(session.socket_name));
+	wait_for(pid, &status);
+	fake_session_close(&session, COLLECT_ENDED);
+	told = listen_to(&session);
+	CHECK_EQ(6, process(&told, 0)->exit_value);
+	forget(&told);
+}
+
 static void daemon_parent(const char *socket_name)
 {
 	struct fake_guest guest;
