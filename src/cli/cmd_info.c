@@ -470,6 +470,7 @@ static void print_figures(const struct info *info)
 	if (reader_unknown(reader) > 0)
 		printf("%-11s%" PRIu64 " records of a newer tidemark, not read\n", "unknown",
 		       reader_unknown(reader));
+	// Of a short run the first is too low: it is counted now and then (tidemark-info.1).
 	if (end)
 		printf("%-11s%s in the program, %s and %s of processor time in the collector, "
 		       "%s of waiting\n",

@@ -361,7 +361,7 @@ struct segment {
 	_Atomic uint32_t frames_count;             // frames [1, frames_count) are filled in
 	_Atomic uint64_t events_dropped;           // collector gone or no lane left
 	_Atomic uint64_t waited_ns;                // time threads waited for a full lane
-	_Atomic uint64_t guest_bytes;              // private memory the recorder took
+	_Atomic uint64_t guest_bytes;              // private memory the recorder took, now and then
 	_Atomic uint32_t sealed;     // 1: no system call is made, so that no bell wakes anybody
 	_Atomic uint32_t no_lane;    // enum segment_no_lane: why a thread got none
 	_Atomic uint64_t verified;   // SEGMENT_VERIFY: stacks walked twice

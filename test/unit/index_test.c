@@ -3,6 +3,10 @@
 #include "base/mem.h"
 #include "engine/index/index.h"
 #include "engine/index/index_ahead.h"
+#include "engine/index/index_io.h"
+#include "engine/index/index_sorted.h"
+#include "engine/index/pack.h"
+#include "engine/index/vault.h"
 #include "engine/replay/lives.h"
 #include "engine/window.h"
 #include "engine/window_series.h"
@@ -625,6 +629,134 @@ TEST(lifetimes_that_are_kept_belong_to_one_index)
 		CHECK_EQ(0, rename(from, to));
 	}
 	ask_of_all(&pair, 0);
+	close_pair(&pair);
+}
+
+// What cannot be kept is not tried again by those who have the index open.
+TEST(lifetimes_that_cannot_be_kept_are_found_again_and_not_kept_again)
+{
+	const struct window_random like = {
+		.events = 3000, .addresses = 300, .free_share = 45, .idle_share = 20
+	};
+	const struct window_options options = { 0 };
+	struct pair pair = open_pair(721, &like, &options, 0);
+
+	CHECK_EQ(0, mkdir(test_temp_path("random.tide-index/sorted"), 0700));
+	for (int i = 0; i < 6; i++) {
+		struct window_query query = random_query(&pair);
+
+		query.from = WINDOW_START;
+		query.to = window_facts(pair.plain)->steps_end;
+		query.lifetime_min_ns = query.lifetime_max_ns = 0;
+		query.peaks_only = false;
+		check_details_of(&pair, &query, 24);
+		CHECK(access(sorted_head(), F_OK) != 0);
+		if (i == 2)
+			CHECK_EQ(0, rmdir(test_temp_path("random.tide-index/sorted")));
+	}
+	close_pair(&pair);
+	pair = open_pair(721, &like, &options, 0);
+	ask_of_all(&pair, 0);
+	CHECK_EQ(0, access(sorted_head(), F_OK));
+	close_pair(&pair);
+}
+
+// As index_sorted.c has it.
+struct sorted_piece {
+	uint64_t at;
+	uint32_t size, first, cells, count;
+};
+
+// Two cells of a piece have so many more and so many fewer lifetimes, which add up to as many as
+// before.
+static size_t pack_wrong(const struct sorted_piece *piece, uint8_t *bytes, uint64_t more)
+{
+	enum { NUMBERS = 1 << 15 };
+	uint64_t *columns = mem_alloc(3 * NUMBERS, sizeof *columns);
+	const uint8_t *at = bytes, *end = bytes + piece->size;
+	uint8_t *out = bytes;
+
+	CHECK(piece->cells >= 2 && piece->cells <= NUMBERS && piece->count <= NUMBERS);
+	CHECK(pack_take(&at, end, columns, piece->cells) &&
+	      pack_take(&at, end, columns + NUMBERS, piece->cells) &&
+	      pack_take(&at, end, columns + 2 * NUMBERS, piece->count));
+	columns[NUMBERS] += more;
+	columns[NUMBERS + 1] -= more;
+	out = pack_put(out, columns, piece->cells);
+	out = pack_put(out, columns + NUMBERS, piece->cells);
+	out = pack_put(out, columns + 2 * NUMBERS, piece->count);
+	mem_free(columns);
+	return (size_t)(out - bytes);
+}
+
+// Write what is kept once more, with right checksums, but for the counts of the first piece of
+// several cells.
+static void wrap_counts(uint64_t more)
+{
+	enum { ROOM = 1 << 20, STAMP = 40 + sizeof(struct index_identity) };
+	uint8_t stamp[STAMP], *bytes = mem_alloc(ROOM, 1);
+	struct vault from = { .fd = -1 }, to = { .fd = -1 };
+	struct sorted_piece *pieces;
+	struct index_sorted_total total;
+	struct index_out *out;
+	struct index_in in;
+	struct err err;
+	size_t sums_count, count;
+	uint32_t *sums;
+	uint64_t size;
+	bool wrapped = false;
+	int directory = open(test_temp_path("random.tide-index"), O_DIRECTORY | O_CLOEXEC);
+
+	CHECK(directory >= 0 && index_in_open(&in, directory, "sorted-head", &err));
+	index_in_take(&in, stamp, sizeof stamp);
+	size = index_in_take_u64(&in);
+	sums = index_in_take_array(&in, &sums_count, sizeof *sums);
+	pieces = index_in_take_array(&in, &count, sizeof *pieces);
+	index_in_take(&in, &total, sizeof total);
+	CHECK(!in.bad && count > 0);
+	index_in_close(&in);
+	CHECK(vault_open(&from, directory, "sorted", size, sums, &err));
+	CHECK(vault_create(&to, directory, "sorted", &err)); // `from` has the old one still
+	for (size_t i = 0; i < count; i++) {
+		struct sorted_piece *piece = &pieces[i];
+
+		CHECK(vault_read(&from, piece->at, bytes, piece->size, &err));
+		piece->at = to.size;
+		if (!wrapped && piece->cells >= 2) {
+			piece->size = (uint32_t)pack_wrong(piece, bytes, more);
+			wrapped = true;
+		}
+		vault_append(&to, bytes, piece->size);
+	}
+	CHECK(wrapped && vault_finish(&to, &err));
+	out = index_out_new(directory, "sorted-head");
+	index_out_put(out, stamp, sizeof stamp);
+	index_out_put_u64(out, to.size);
+	index_out_put_array(out, to.sums, to.sums_count, sizeof *to.sums);
+	index_out_put_array(out, pieces, count, sizeof *pieces);
+	index_out_put(out, &total, sizeof total);
+	CHECK(index_out_end(out, &err));
+	vault_close(&from);
+	vault_close(&to);
+	close(directory);
+	MEM_FREE(pieces, bytes);
+}
+
+// The sum wraps at 2^64; what is gone through has 32 bits.
+TEST(lifetimes_whose_counts_wrap_are_not_believed)
+{
+	const struct window_random like = {
+		.events = 6000, .addresses = 300, .free_share = 45, .idle_share = 20
+	};
+	const struct window_options options = { 0 };
+	const uint64_t more[] = { UINT64_C(1) << 31, UINT64_C(1) << 63, 1 << 20 };
+	struct pair pair = open_pair(741, &like, &options, 0);
+
+	for (int i = 0; i < 3; i++) {
+		ask_of_all(&pair, 0);
+		wrap_counts(more[i]);
+		ask_of_all(&pair, 0);
+	}
 	close_pair(&pair);
 }
 

@@ -690,6 +690,7 @@ static bool make(struct index *index, struct err *err)
 	ranks_end(&making->ranks);
 	if (!ok)
 		file_remove_in(index->directory, vault_name);
+	atomic_store(&index->sorted_never, !ok && err->kind != ERR_STOPPED);
 	MEM_FREE(making->ended, making->share, making->list, making->bytes, making->pieces, making);
 	atomic_flag_clear(&busy);
 	return ok;
@@ -706,7 +707,7 @@ struct index_sorted *index_sorted_open(struct index *index, const struct window_
 	    index->files.blocks_count < BLOCKS_MIN)
 		return NULL;
 	sorted = open_kept(index);
-	if (sorted)
+	if (sorted || atomic_load(&index->sorted_never))
 		return sorted;
 	if (make(index, &why))
 		return open_kept(index);

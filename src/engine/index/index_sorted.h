@@ -15,8 +15,8 @@
 struct index_sorted;
 
 // For a window. NULL: it is not the whole trace, or so short that its steps are as soon gone
-// through; or nothing is kept, and can be kept. *err is ERR_STOPPED then, if whoever asked wants no
-// answer any more, and else as it was.
+// through; or nothing is kept, and can be kept, which is tried once. *err is ERR_STOPPED then, if
+// whoever asked wants no answer any more, and else as it was.
 struct index_sorted *index_sorted_open(struct index *index, const struct window_query *query,
 				       struct err *err);
 void index_sorted_close(struct index_sorted *sorted); // NULL is allowed
