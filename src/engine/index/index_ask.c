@@ -26,7 +26,6 @@
 #include "engine/index/index_lists.h"
 #include "engine/index/index_rows.h"
 #include "engine/index/index_tally.h"
-#include "engine/query.h"
 #include "os/thread.h"
 
 #include <stdatomic.h>
@@ -40,10 +39,12 @@ _Static_assert(WINDOW_TYPES == 4, "four classes are made of the four figures");
 void index_groups_init(struct index_groups *groups, struct index *index,
 		       const struct window_query *query)
 {
-	uint32_t keys = query->by_size ? index->cells.cells_count : index->cells.sites_count;
+	bool by_cell = query->by_size && !query->sizes_count;
+	uint32_t keys = by_cell ? index->cells.cells_count : index->cells.sites_count;
 
 	ASSERT(index->cells.sites_count > 0);
-	*groups = (struct index_groups){ .index = index, .query = query };
+	ASSERT(!query->sizes_count || (query->by_size && !query->size_min));
+	*groups = (struct index_groups){ .index = index, .query = query, .by_cell = by_cell };
 	groups->of = mem_resize(NULL, keys, sizeof *groups->of);
 	for (uint32_t i = 0; i < keys; i++)
 		groups->of[i] = INDEX_GROUP_UNKNOWN;
@@ -91,12 +92,20 @@ uint32_t index_group_ask(const struct index *index, const struct window_query *q
 	return query->group ? query->group(query->context, &cell) : 0;
 }
 
+// Where groups do not differ by size, one that is in the question stands for all that are.
+static uint64_t size_of_all(const struct window_query *query)
+{
+	return query->sizes_count ? query->sizes[0].least : 0;
+}
+
 uint32_t index_group_slow(struct index_groups *groups, uint32_t cell, uint32_t site)
 {
-	uint32_t key = groups->query->by_size ? cell : site;
+	const struct window_query *query = groups->query;
+	uint32_t key = groups->by_cell ? cell : site;
+	uint64_t size = groups->by_cell ? cells_cell(&groups->index->cells, cell).size
+					: size_of_all(query);
 
-	groups->of[key] = index_group_ask(groups->index, groups->query, site,
-					  cells_cell(&groups->index->cells, cell).size);
+	groups->of[key] = index_group_ask(groups->index, query, site, size);
 	return groups->of[key];
 }
 
@@ -340,16 +349,6 @@ static void take_cells(void *context, uint32_t first, uint32_t count,
 	}
 }
 
-// Whether allocations of a size are in the question, where it says so by its ranges.
-static inline bool has_size(const struct window_query *query, uint64_t size)
-{
-	bool has = query->sizes_count == 0;
-
-	for (size_t i = 0; i < query->sizes_count; i++)
-		has |= size >= query->sizes[i].least && size <= query->sizes[i].most;
-	return has;
-}
-
 // The cells of sites, for a query that looks at no sizes, or takes all that it looks at for one.
 static bool find_sites_by_cell(void *context, uint32_t first, uint32_t count,
 			       struct index_figures *figures, struct err *)
@@ -363,7 +362,7 @@ static bool find_sites_by_cell(void *context, uint32_t first, uint32_t count,
 		struct index_figures one;
 
 		expect_place(state, place + AHEAD);
-		if (!has_size(state->query, cell.size))
+		if (!index_has_size(state->query, cell.size))
 			continue;
 		one = cell_figures(state, cells_id_at(state->order, place), cell);
 		index_figures_add(&figures[site - first], &one);
@@ -375,8 +374,7 @@ static void take_sites(void *context, uint32_t first, uint32_t count,
 		       const struct index_figures *figures)
 {
 	struct index_rows *rows = context;
-	const struct window_query *query = rows->query;
-	uint64_t size = query->sizes_count ? query->sizes[0].least : 0;
+	uint64_t size = size_of_all(rows->query);
 
 	// Site 0 is none.
 	for (uint32_t i = first ? 0 : 1; i < count; i++)
@@ -794,18 +792,18 @@ bool index_groups_blocks(struct index_groups *groups, uint8_t **marks, struct er
 static void expect_single(const struct single *single)
 {
 	const struct cells *cells = &single->index->cells;
-	bool by_size = single->query->by_size;
+	bool by_cell = single->groups.by_cell;
 	uint32_t cell = single->soon[single->met % SINGLES_AHEAD].cell, site;
 
 	cells_expect(cells, cell);
-	if (by_size)
+	if (by_cell)
 		mem_expect(&single->groups.of[cell]);
 	if (single->met < SINGLES_AHEAD / 2)
 		return;
 	cell = single->soon[(single->met - SINGLES_AHEAD / 2) % SINGLES_AHEAD].cell;
 	site = cells_cell(cells, cell).site;
 	mem_expect(cells_site(cells, site));
-	if (!by_size)
+	if (!by_cell)
 		mem_expect(&single->groups.of[site]);
 }
 

@@ -6,14 +6,26 @@
 #pragma once
 
 #include "engine/index/index_read.h"
+#include "engine/query.h"
 #include "engine/window_series.h"
 
 // Which group each cell is in, asked once for each cell, or site.
 struct index_groups {
 	struct index *index;              // borrowed
 	const struct window_query *query; // borrowed
-	uint32_t *of;                     // by cell if by_size, else by site; see index_group
+	bool by_cell;                     // groups differ by size: they are asked for by cell
+	uint32_t *of;                     // by cell or by site; see index_group
 };
+
+// Whether allocations of a size are in the question, as far as its ranges say.
+static inline bool index_has_size(const struct window_query *query, uint64_t size)
+{
+	bool has = query->sizes_count == 0;
+
+	for (size_t i = 0; i < query->sizes_count; i++)
+		has |= size >= query->sizes[i].least && size <= query->sizes[i].most;
+	return has;
+}
 
 // Not asked yet; no group of a query may be so high. WINDOW_SKIP is the number after it.
 enum { INDEX_GROUP_UNKNOWN = UINT32_MAX - 1 };
@@ -28,10 +40,12 @@ uint32_t index_group_slow(struct index_groups *groups, uint32_t cell, uint32_t s
 // The group of a step's cell; WINDOW_SKIP: it is not in the question.
 static inline uint32_t index_group(struct index_groups *groups, uint32_t cell)
 {
-	uint32_t site = cells_cell(&groups->index->cells, cell).site;
-	uint32_t group = groups->of[groups->query->by_size ? cell : site];
+	struct cells_cell one = cells_cell(&groups->index->cells, cell);
+	uint32_t group = groups->of[groups->by_cell ? cell : one.site];
 
-	return group != INDEX_GROUP_UNKNOWN ? group : index_group_slow(groups, cell, site);
+	if (!index_has_size(groups->query, one.size))
+		return WINDOW_SKIP;
+	return group != INDEX_GROUP_UNKNOWN ? group : index_group_slow(groups, cell, one.site);
 }
 
 // The same of a site, where the query does not ask by size.
