@@ -444,9 +444,13 @@ static void write_findings(struct page *page)
 	const struct heap_counts *counts = &heap_totals(page->report->heap)->counts;
 	struct sites_list list = sites_list(&page->report->sites, SITES_TEMPORARY);
 	uint64_t part = counts->allocated.count / FINDING_PART, most = 0;
+	bool lost = page->report->reached.known &&
+		    reached_lost(page->report->reached.states).count > 0;
+	bool temporaries;
 
 	if (list.count)
 		most = list.rows[0]->amounts[SITES_TEMPORARY].count;
+	temporaries = most >= FINDING_CALLS && most >= part;
 	sites_list_fini(&list);
 	paper_text(&page->paper, PAPER_BOLD, "FINDINGS");
 	paper_text(&page->paper, PAPER_DIM,
@@ -454,12 +458,16 @@ static void write_findings(struct page *page)
 	if (counts->failed)
 		paper_format(&page->paper, PAPER_PLAIN, "  failed: %s call%s returned no memory\n",
 			     STR_COUNT(counts->failed), counts->failed == 1 ? "" : "s");
-	if (reached_lost(page->report->reached.states).count > 0 && page->report->reached.known)
+	if (lost)
 		paper_text(&page->paper, PAPER_PLAIN,
 			   "  unreachable: blocks that nothing points to any more\n");
-	if (most >= FINDING_CALLS && most >= part)
+	if (temporaries)
 		paper_format(&page->paper, PAPER_PLAIN,
 			     "  temporaries: one site makes %s of them\n", STR_COUNT(most));
+	if (!counts->failed && !lost && !temporaries)
+		paper_text(&page->paper, PAPER_DIM,
+			   "  none of those that this page knows (failed calls, temporaries); the "
+			   "others are looked for there\n");
 	sink_text(page->paper.sink, "\n");
 }
 

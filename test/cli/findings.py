@@ -89,6 +89,24 @@ def growth_without_end_is_told_and_a_cache_a_queue_and_a_short_run_are_not():
 
 
 @test
+def steady_growth_needs_fewer_bytes_and_what_matters_is_said_where_nothing_is_found():
+    for size, count in ((1000, 1), (200, 0)):  # 100 and 20 KiB in 12 s
+        trace = Trace()
+        for time_us in range(0, 12 * SECOND, 100000):
+            trace.alloc(time_us, stack("session"), size)
+        path = trace.write(f"steady{size}.tide", 12 * SECOND)
+        told = answer("findings", path)
+        equal(count, sum(one["kind"] == "growth" for one in told["findings"]), (size, told))
+    text = run("findings", path).stdout
+    check("nothing found that matters: 256.0 KiB or more, or 10,000 calls or more," in text, text)
+    check("none of those that this page knows" in run("report", path).stdout)
+    brief = Trace()  # in which nothing grows: it was not looked for all the same
+    brief.alloc(1000, stack("build"), 4000)
+    told = answer("findings", brief.write("still.tide", SECOND))
+    check(any(one["kind"] == "growth" and "10 s" in one["why"] for one in told["not_looked_for"]))
+
+
+@test
 def growth_that_began_late_is_told_apart_from_growth_and_from_what_ended():
     trace = Trace()
     for time_us in range(0, 70 * SECOND, 31250):

@@ -25,6 +25,8 @@ enum {
 	LONG_S = 60, // a process of so long is no program that builds up and ends
 };
 
+#define STEADY 0.9 // R² of a straight line, at least
+
 // ---- growth ----
 
 // NULL: it has none that the filters select.
@@ -126,6 +128,25 @@ static void add_stack(const struct findings *findings, struct grown *grown,
 	sum->since_ns = before.since_ns > row->since_ns ? before.since_ns : row->since_ns;
 }
 
+// Growth that is steady goes on: a quarter of what else matters is told of it.
+static uint64_t least_of(const struct findings *findings, const struct growth_row *row,
+			 enum trend_verdict verdict)
+{
+	uint64_t least = findings_bytes_min(findings);
+
+	return verdict == TREND_GROWS && row->trend.fit >= STEADY ? least / 4 : least;
+}
+
+static bool any_lasts(const struct findings *findings)
+{
+	const struct query_context *asked = findings->asked;
+
+	for (process_id id = 0; id < reader_processes_count(asked->reader); id++)
+		if (query_has_process(&asked->selection.query, id) && findings_lasts(findings, id))
+			return true;
+	return false;
+}
+
 // Of a verdict, those that matter, each reported by `tell`. Rows of one function are one finding: a
 // leak that is reached by ten callers is one leak. They are looked for one by one: of what lives at
 // one time, some fifty can be a fiftieth. Of brief processes nothing is judged, and that is said
@@ -138,13 +159,13 @@ static bool find_rows(struct findings *findings, const struct findings_kind *kin
 	const struct growth_list *list = &findings->facts->growth.lists[verdict];
 	struct grown *sums = NULL;
 	size_t count = 0, capacity = 0, at;
-	bool brief = false;
+	bool brief = !any_lasts(findings);
 
 	ASSERT(verdict < TREND_VERDICTS && tell);
 	for (size_t i = 0; i < list->count; i++) {
 		const struct growth_row *row = &list->rows[i];
 
-		if (row->trend.grown < findings_bytes_min(findings))
+		if (row->trend.grown < least_of(findings, row, verdict))
 			continue;
 		if (!findings_lasts(findings, findings->asked->places[row->place].process)) {
 			brief = true;
@@ -205,7 +226,7 @@ static void tell_growth(struct findings *findings, const struct findings_kind *k
 			const struct grown *grown_of)
 {
 	const struct growth_row *row = &grown_of->row;
-	bool steady = row->trend.fit >= 0.9;
+	bool steady = row->trend.fit >= STEADY;
 	struct finding *finding = add_row(findings, kind, grown_of, FINDINGS_POSSIBLE);
 	struct str why = { 0 };
 

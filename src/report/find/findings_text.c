@@ -202,6 +202,21 @@ bool findings_check_only(const struct findings_page *page, struct err *err)
 		       page->only, page->findings->path);
 }
 
+// What would have mattered: sites below that are in other tables.
+static void write_nothing(const struct findings *findings, struct paper *paper)
+{
+	struct str text = { 0 };
+
+	str_format(&text,
+		   "%s or more, or %s calls or more, were looked for (of steady growth a quarter); "
+		   "what is less, and what lived at exit, is in tidemark report",
+		   STR_BYTES(findings_bytes_min(findings)),
+		   STR_COUNT(findings_calls_min(findings)));
+	paper_paragraph(paper, PAPER_PLAIN, "nothing found that matters", str_get(&text));
+	sink_text(paper->sink, "\n");
+	str_fini(&text);
+}
+
 // One that was asked for by name is shown with all callers and with the text of its kind. The limit
 // of rows is of each kind: numbers count within it, so with 3 the findings #1 to #3 of every kind
 // are shown.
@@ -221,7 +236,7 @@ bool findings_text(const struct findings_page *page, struct sink *sink, struct e
 	}
 	query_write_headline(findings->asked, &paper);
 	if (!findings_count_of(findings, page->only))
-		paper_text(&paper, PAPER_PLAIN, "nothing found that matters\n\n");
+		write_nothing(findings, &paper);
 	for (size_t i = 0; i < findings->count; i++) {
 		const struct finding *finding = &findings->list[i];
 
