@@ -172,6 +172,8 @@ struct window_query {
 	uint64_t size_min;       // by_size: of smaller ones `group` says WINDOW_SKIP; most are not
 				 // asked about then
 	bool by_thread;          // `group` looks at the thread
+	bool nearest;            // estimates are rounded to the nearest, for who adds up rows; else
+				 // down, so that rows below one are never more than it is
 	bool peaks_only;         // window_detail: lifetimes are not wanted; they cost most
 	bool lifetimes_only;     // window_detail: all else may be 0
 	bool freed_known;        // window_detail: `lifetimes` have what was freed, see there
@@ -301,7 +303,7 @@ static inline struct window_rest window_rest_of(const struct window_result *resu
 }
 
 // Answers the query. The caller calls window_result_fini. False: the index cannot be read. Of a
-// recording that was sampled at times (record --max-overhead) it estimates the whole.
+// sampled recording it estimates the whole.
 bool window_ask(struct window *window, const struct window_query *query,
 		struct window_result *result, struct err *err);
 void window_result_fini(struct window_result *result);

@@ -65,17 +65,17 @@ static uint32_t part_of(void *context, const struct window_cell *cell)
 	return found;
 }
 
-// To units; whole again, a fraction is left out: so the rows below one are never more than it is.
+// To units.
 static void scale(struct heap_amount *amount, const struct weight *weight, bool sampled)
 {
 	amount->bytes = sampled ? amount->count * weight->bytes : amount->bytes * WEIGHT_UNIT;
 	amount->count *= weight->count;
 }
 
-static void make_whole(struct heap_amount *amount)
+static void make_whole(struct heap_amount *amount, bool nearest)
 {
-	amount->count /= WEIGHT_UNIT;
-	amount->bytes /= WEIGHT_UNIT;
+	amount->count = nearest ? weight_round(amount->count) : amount->count / WEIGHT_UNIT;
+	amount->bytes = nearest ? weight_round(amount->bytes) : amount->bytes / WEIGHT_UNIT;
 }
 
 static void scale_rest(struct window_rest *rest, const struct weight *weight, bool sampled)
@@ -85,11 +85,11 @@ static void scale_rest(struct window_rest *rest, const struct weight *weight, bo
 	scale(&rest->by_destroy, weight, sampled);
 }
 
-static void make_rest_whole(struct window_rest *rest)
+static void make_rest_whole(struct window_rest *rest, bool nearest)
 {
-	make_whole(&rest->by_exit);
-	make_whole(&rest->by_exec);
-	make_whole(&rest->by_destroy);
+	make_whole(&rest->by_exit, nearest);
+	make_whole(&rest->by_exec, nearest);
+	make_whole(&rest->by_destroy, nearest);
 }
 
 // Room for the groups up to this one.
@@ -111,7 +111,7 @@ static void put_together(const struct weighing *weighing, const struct window_re
 			 struct window_result *result)
 {
 	size_t capacity = 0, rests_capacity = 0, spreads_capacity = 0;
-	bool spreads = false;
+	bool spreads = false, nearest = weighing->query->nearest;
 
 	*result = (struct window_result){ 0 };
 	for (uint32_t i = 0; i < parts->rows_count || i < parts->rests_count; i++) {
@@ -143,12 +143,12 @@ static void put_together(const struct weighing *weighing, const struct window_re
 	}
 	for (uint32_t i = 0; i < result->rows_count; i++)
 		for (int type = 0; type < WINDOW_TYPES; type++)
-			make_whole(&result->rows[i].type[type]);
+			make_whole(&result->rows[i].type[type], nearest);
 	for (uint32_t i = 0; i < result->rests_count; i++)
-		make_rest_whole(&result->rests[i]);
+		make_rest_whole(&result->rests[i], nearest);
 	for (int type = 0; type < WINDOW_TYPES; type++)
-		make_whole(&result->total.type[type]);
-	make_rest_whole(&result->total_rest);
+		make_whole(&result->total.type[type], nearest);
+	make_rest_whole(&result->total_rest, nearest);
 	if (spreads)
 		return;
 	mem_free(result->spreads);

@@ -1,4 +1,4 @@
-// window_weigh: a window of a recording that was sampled at times, as estimates of the whole.
+// window_weigh: a window of a sampled recording, as estimates of the whole.
 //
 // Each group of the question is asked for in parts: what was recorded as every call was, and
 // samples by their distance and size, which are alike in weight (engine/replay/weight.h). One

@@ -147,10 +147,8 @@ static bool is_nothing(const struct sample *sample)
 }
 
 // Take the rows from the engine's answer; rows without any figure go.
-// Scaled here, once, so that no format has to know of sampling.
 static void fill(struct samples *samples, const struct window_result *result)
 {
-	uint64_t mean_bytes = reader_info(samples->asked->reader)->sample_bytes;
 	unsigned types = samples->asked->selection.query.types;
 	size_t kept = 0;
 
@@ -164,8 +162,6 @@ static void fill(struct samples *samples, const struct window_result *result)
 		window_keep_types(&sample->row, types);
 		if (is_nothing(sample))
 			continue;
-		if (mean_bytes)
-			samples_scale(sample, mean_bytes);
 		samples->list[kept++] = *sample;
 	}
 	ASSERT(kept <= samples->count);
@@ -195,10 +191,11 @@ bool samples_open(struct samples *samples, struct query_context *asked, bool by_
 
 	*samples = (struct samples){
 		.asked = asked,
-		.by_size = by_size || reader_info(asked->reader)->sample_bytes > 0,
+		.by_size = by_size,
 	};
 	query.by_size |= samples->by_size;
 	query.by_thread = true;
+	query.nearest = true;
 	query.group = group;
 	query.context = &making;
 	good = window_ask(asked->window, &query, &result, err);

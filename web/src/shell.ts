@@ -4,7 +4,7 @@ import type { Source } from "./ask/source";
 import type { Info, Mark, StackRow, View } from "./ask/types";
 import { fill, h } from "./base/dom";
 import { FORM, type State, Store } from "./base/state";
-import { bytes, count, duration, plural, programOf } from "./base/text";
+import { count, duration, plural, programOf } from "./base/text";
 import { onTheme } from "./base/theme";
 import { commandLine } from "./base/words";
 import { copyButton, exportsMenu, showTab, tabAt, tabsOf, themeButton, turnTheme } from "./parts/frame";
@@ -201,13 +201,10 @@ export class Shell implements App {
 				"Figures are of what is there; what came after is not in them."));
 		if (info && info.events.lost > 0)
 			this.banner.append(banner("cut", "Events are missing.", `${plural(info.events.lost, "event")} were lost while recording.`));
-		if (view.sampled && view.warnings.some(isAtTimes)) {
-			// What the server answers is scaled, and a warning says so.
-			if (view.single_file)
-				this.banner.append(banner("sampled", "This recording was sampled at times.", "Figures are those of the blocks that are in it, not scaled."));
-		} else if (view.sampled)
-			this.banner.append(banner("sampled", "This recording is a sample.",
-				`${info ? `One allocation in about ${bytes(info.trace.sample_bytes)}; figures` : "Figures"} are those of the sampled blocks, not scaled.`));
+		// What the server answers is scaled, and a warning says so.
+		if (view.sampled && view.single_file)
+			this.banner.append(banner("sampled", view.warnings.some(isAtTimes) ? "This recording was sampled at times." : "This recording is a sample.",
+				"Figures are those of the blocks that are in it, not scaled."));
 		if (view.single_file) {
 			const sentences = [...view.coarse, ...(view.scrubbed ? ["paths and arguments are hidden"] : [])];
 			this.banner.append(banner("coarse", "A page with its data inside.",

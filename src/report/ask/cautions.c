@@ -250,7 +250,6 @@ uint64_t cautions_exact_ns(const struct reader *reader, uint64_t duration_ns)
 	return exact_ns < duration_ns ? exact_ns : duration_ns;
 }
 
-// Where all of it is sampled its figures are of what is in it, as nothing there is exact.
 static void tell_sampled(const struct reader *reader, void (*tell)(void *context, const char *text),
 			 void *context)
 {
@@ -261,17 +260,18 @@ static void tell_sampled(const struct reader *reader, void (*tell)(void *context
 
 	if (mean_bytes)
 		str_format(&text,
-			   "the recording is sampled: the figures are those of the blocks that "
-			   "are in it, a block of s bytes with probability 1 - exp(-s / %" PRIu64
-			   "); tidemark report estimates the whole",
+			   "the recording is sampled, a block of s bytes is in it with probability "
+			   "1 - exp(-s / %" PRIu64
+			   "): sums of calls and blocks estimate the whole; "
+			   "moments, levels over time, peaks of a window and single blocks are as "
+			   "they are in it",
 			   mean_bytes);
 	else if (count > 0)
-		str_format(
-			&text,
-			"the recording was sampled at times, first at %s: figures of what was "
-			"allocated then are estimates; levels over time and peaks of a window are "
-			"those of the blocks that are in it",
-			STR_DURATION(turns[0].time_ns));
+		str_format(&text,
+			   "the recording was sampled at times, first at %s: sums of what was "
+			   "allocated then are estimates; moments, levels over time, peaks of a "
+			   "window and single blocks are as they are in it",
+			   STR_DURATION(turns[0].time_ns));
 	else
 		str_add(&text, "some of the blocks are samples: their figures are estimates");
 	tell(context, str_get(&text));

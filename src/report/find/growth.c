@@ -246,6 +246,7 @@ static uint64_t find_since(const struct growth_row *row, const uint64_t *floor)
 static void judge(struct judging *judging, const struct candidate *candidate,
 		  const struct window_bucket *buckets)
 {
+	const struct query_context *asked = judging->asked;
 	const struct span *span = judging->span;
 	struct growth_row row = {
 		.place = candidate->place,
@@ -254,11 +255,15 @@ static void judge(struct judging *judging, const struct candidate *candidate,
 		.grown_count = candidate->grown_count,
 		.live = candidate->live,
 	};
-	uint64_t floor[GROWTH_BUCKETS];
+	uint64_t floor[GROWTH_BUCKETS], level = buckets[GROWTH_BUCKETS - 1].bytes_end;
 	struct growth_list *list;
 
 	for (size_t i = 0; i < GROWTH_BUCKETS; i++)
 		row.lows[i] = buckets[i].bytes_low;
+	// The series is of the samples: each stands for as much as those at its end do together.
+	for (size_t i = 0; level && reader_is_estimated(asked->reader) && i < GROWTH_BUCKETS; i++)
+		row.lows[i] =
+			(uint64_t)((unsigned __int128)row.lows[i] * candidate->live.bytes / level);
 	row.trend = trend_judge(row.lows, GROWTH_BUCKETS, judging->growth->grown_min, floor);
 	if (row.trend.verdict == TREND_STEADY)
 		return;
