@@ -335,6 +335,9 @@ static void put_all(struct dhat *dhat)
 	dhat->frames = mem_alloc(dhat->names_count + 1, sizeof *dhat->frames);
 	put_snapshot(dhat, "peak", peak_ns, true);
 	put_snapshot(dhat, "end", end_ns, false);
+	str_add(dhat->work->remarks,
+		"what lived at the peak and at the end is taken: totals, lifetimes and accesses of "
+		"dhat are left out\n");
 }
 
 static bool is_dhat(const char *head, size_t length)

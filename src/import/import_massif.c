@@ -30,6 +30,7 @@ struct massif {
 	uint64_t snapshot, time, bytes;
 	uint64_t without, with;   // snapshots without a tree, and with one
 	bool open;                // its tree is told
+	bool bare;                // the latest snapshot has no tree
 	frame_id path[DEPTH_MAX]; // innermost first
 };
 
@@ -41,12 +42,11 @@ static void end_tree(struct massif *massif)
 }
 
 // What massif does not say is said before the first definition.
-static void begin_tree(struct massif *massif, const char *kind)
+static void begin_snapshot(struct massif *massif, const char *kind)
 {
 	struct str name = { 0 };
 
-	str_format(&name, "snapshot %" PRIu64 "%s", massif->snapshot,
-		   strcmp(kind, "peak") == 0 ? " (peak)" : "");
+	str_format(&name, "snapshot %" PRIu64 "%s", massif->snapshot, kind);
 	if (!massif->began) {
 		if (!massif->ms)
 			intake_lacks(massif->intake, "numbered");
@@ -58,9 +58,31 @@ static void begin_tree(struct massif *massif, const char *kind)
 	}
 	series_begin(massif->work->series, str_get(&name),
 		     massif->ms ? massif->time * NS_PER_MS : massif->snapshot * NS_PER_S);
+	str_fini(&name);
+}
+
+static void begin_tree(struct massif *massif, const char *kind)
+{
+	begin_snapshot(massif, strcmp(kind, "peak") == 0 ? " (peak)" : "");
 	massif->open = true;
 	massif->with++;
-	str_fini(&name);
+}
+
+// What lives at the end is what the last snapshot says, also where it has no tree: a sum, whose
+// stack is that there is none.
+static void put_end(struct massif *massif)
+{
+	static const char none[] = "[the last snapshot of massif has no tree]";
+	frame_id frame;
+
+	if (!massif->bare || massif->with == 0)
+		return;
+	begin_snapshot(massif, "");
+	frame = intake_frame_text(massif->intake, none, strlen(none));
+	if (massif->bytes > 0)
+		series_add(massif->work->series, massif->thread,
+			   intake_stack(massif->intake, 0, frame), 0, 1, massif->bytes);
+	series_end(massif->work->series);
 }
 
 // The function of `0xADDRESS: FUNCTION (PLACE)`; its text may be cut.
@@ -155,7 +177,8 @@ static bool read_line(struct massif *massif, char *line)
 		return massif->snapshot < UINT32_MAX && massif->time < UINT64_MAX / NS_PER_MS;
 	if (strncmp(line, "heap_tree=", 10) != 0)
 		return false;
-	if (strcmp(line + 10, "empty") == 0)
+	massif->bare = strcmp(line + 10, "empty") == 0;
+	if (massif->bare)
 		massif->without += massif->bytes > 0;
 	else
 		begin_tree(massif, line + 10);
@@ -183,13 +206,18 @@ static bool read_massif(struct import_work *work, struct err *err)
 			err_set(err, ERR_FORMAT, "\"%.60s\" is not a line of massif", line);
 	}
 	ok = ok || import_was_cut(work, err);
-	if (ok)
+	if (ok) {
 		end_tree(&massif);
+		put_end(&massif);
+	}
 	if (ok && massif.without)
 		str_format(work->remarks,
 			   "%" PRIu64 " of %" PRIu64
-			   " snapshots have no tree and are left out (try: --detailed-freq=1)\n",
-			   massif.without, massif.without + massif.with);
+			   " snapshots have no tree and are left out%s (try: --detailed-freq=1)\n",
+			   massif.without, massif.without + massif.with,
+			   !massif.bare || massif.with == 0 ? ""
+			   : massif.bytes > 0               ? ", but for the bytes of the last"
+							    : "; nothing lived in the last");
 	return ok;
 }
 

@@ -63,8 +63,7 @@ struct profile {
 	int all_count_at, all_bytes_at;                  // of all that was ever allocated
 	unsigned values;
 	uint64_t time_ns, mixed;
-	process_id process;
-	thread_id thread;
+	process_id process; // of the sample that is read: modules are of the first that has them
 	bool damaged;
 };
 
@@ -445,7 +444,6 @@ static void add_sample(struct profile *profile, struct bytes_cursor message)
 	size_t frames = 0, found = 0;
 	struct field field;
 	stack_id stack = 0;
-	process_id owner;
 	thread_id id;
 
 	while (next_field(profile, &message, &field)) {
@@ -460,14 +458,14 @@ static void add_sample(struct profile *profile, struct bytes_cursor message)
 	count = profile->count_at >= 0 ? value_at(values, profile->count_at) : 1;
 	// Less than nothing is the difference of two profiles.
 	if ((int64_t)bytes >= 0 && (int64_t)count >= 0) {
-		owner = intake_process(profile->intake, process);
+		profile->process = intake_process(profile->intake, process);
 		// From the outermost in, since a stack grows by its callee; locations come
 		// innermost first. What is beyond FRAMES_MAX is outer callers, which are missing
 		// then.
 		for (size_t i = frames < FRAMES_MAX ? frames : FRAMES_MAX; i-- > 0;)
 			stack = intake_stack(profile->intake, stack,
 					     frame_of(profile, locations[i]));
-		id = intake_thread(profile->intake, owner, thread);
+		id = intake_thread(profile->intake, profile->process, thread);
 		if (bytes > 0)
 			series_add(profile->work->series, id, stack, size, count, bytes);
 		add_freed(profile, values, id, stack, size);
@@ -495,7 +493,6 @@ static void read_samples(struct profile *profile)
 	    profile->time_ns < INT64_MAX)
 		time_ns = profile->time_ns - info->began_unix_ns;
 	series_begin(work->series, work->options->inputs[work->input].path, time_ns);
-	profile->process = intake_process(profile->intake, NULL);
 	while (next_field(profile, &all, &field))
 		if (field.tag == TAG_SAMPLE && field.bytes.at)
 			add_sample(profile, field.bytes);

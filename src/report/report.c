@@ -281,6 +281,20 @@ static void warn_of_damage(struct report *report)
 				   incomplete.unproven == 1 ? " has" : "s have");
 }
 
+// A snapshot has what lived; sums of all that was ever allocated are not of one moment.
+bool report_knows(const struct report *report, enum sites_question question)
+{
+	const struct reader *reader = report->asked->reader;
+	const struct trace_info *info = reader_info(reader);
+
+	if (question == SITES_PEAK)
+		return !cautions_lacks(info, "totals") && !cautions_lacks(info, "leaks");
+	if (question == SITES_TEMPORARY)
+		return !reader_is_estimated(reader) && !cautions_lacks(info, "snapshots") &&
+		       !cautions_lacks(info, "leaks");
+	return true;
+}
+
 // A process that was attached to frees blocks that the trace does not have from their beginning;
 // they are no orphans. TRACE_NONE: of all selected processes.
 uint64_t report_before(const struct report *report, process_id process)
@@ -325,7 +339,10 @@ struct report *report_new(struct query_context *asked, const struct report_optio
 	progress_begin(&progress, mode, "naming", whole_sites_count(&report->whole));
 	reached_read(&report->reached, asked);
 	wanted = (struct sites_options){ merge, options->rows_max, options->bytes_min,
-					 report->reached.known ? &report->reached : NULL };
+					 report->reached.known ? &report->reached : NULL,
+					 !report_knows(report, SITES_PEAK) << SITES_PEAK |
+						 !report_knows(report, SITES_TEMPORARY)
+							 << SITES_TEMPORARY };
 	if (report->reached.asked && report->reached.why)
 		query_context_warn(asked, report->reached.why);
 	sites_init(&report->sites, &wanted, &report->whole, asked->reader, asked->names, &progress);

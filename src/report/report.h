@@ -73,6 +73,10 @@ enum report_language_heaps {
 };
 enum report_language_heaps report_language_heaps(const struct report *report);
 
+// Whether the trace tells the answer to a question: samples do not tell what is temporary, and sums
+// that were imported not always what lived at one time.
+bool report_knows(const struct report *report, enum sites_question question);
+
 // "exit 0", "signal SIGKILL", "exec", "unknown".
 // The text is in `out`, or a constant.
 const char *report_exit(const struct trace_process *process, char out[static 32]);

@@ -8,15 +8,14 @@
 #include "base/json.h"
 #include "report/table/lines.h"
 
-// What samples cannot tell is null.
-static void write_known(struct json *json, const struct report *report, const char *key,
-			struct heap_amount amount)
+// What samples and imported sums cannot tell is null.
+static void write_temporary(struct json *json, const struct report *report,
+			    struct heap_amount amount)
 {
-	if (!reader_is_estimated(report->asked->reader)) {
-		lines_json_amount(json, key, amount);
-		return;
-	}
-	json_kv_null(json, key);
+	if (report_knows(report, SITES_TEMPORARY))
+		lines_json_amount(json, "temporary", amount);
+	else
+		json_kv_null(json, "temporary");
 }
 
 void report_json_life(struct json *json, const struct trace_process *process)
@@ -56,6 +55,7 @@ static void write_process(struct json *json, const struct report *report, proces
 	const struct trace_process *process = reader_process(report->asked->reader, id);
 	const struct trace_process *parent = reader_process(report->asked->reader, process->parent);
 	const struct heap_counts *counts = heap_process(report->heap, id);
+	bool peak = report_knows(report, SITES_PEAK);
 	uint64_t before = report_before(report, id);
 
 	json_object_begin(json);
@@ -73,10 +73,10 @@ static void write_process(struct json *json, const struct report *report, proces
 		       counts->reallocations);
 	json_kv_u64(json, "failed", counts->failed);
 	json_kv_u64(json, "allocated_bytes", counts->allocated.bytes);
-	json_kv_u64(json, "peak_bytes", counts->peak.bytes);
-	json_kv_u64_if(json, "peak_ns", counts->peak.bytes > 0, counts->peak_ns);
+	json_kv_u64_if(json, "peak_bytes", peak, counts->peak.bytes);
+	json_kv_u64_if(json, "peak_ns", peak && counts->peak.bytes > 0, counts->peak_ns);
 	lines_json_amount(json, "live_at_exit", counts->live_at_exit);
-	write_known(json, report, "temporary", counts->temporary);
+	write_temporary(json, report, counts->temporary);
 	write_strange_frees(json, report, counts, before);
 	json_object_end(json);
 }
@@ -207,6 +207,7 @@ static void write_heap(struct json *json, const struct report *report)
 	const struct heap_totals *totals = heap_totals(report->heap);
 	const struct heap_counts *counts = &totals->counts;
 	uint64_t before = report_before(report, TRACE_NONE);
+	bool peak = report_knows(report, SITES_PEAK);
 	static const char *const heaps[] = {
 		[REPORT_NO_LANGUAGE] = NULL,
 		[REPORT_NOT_RECORDED] = "not recorded",
@@ -220,15 +221,15 @@ static void write_heap(struct json *json, const struct report *report)
 		       counts->reallocations);
 	json_kv_u64(json, "failed", counts->failed);
 	json_kv_u64(json, "allocated_bytes", counts->allocated.bytes);
-	json_kv_u64(json, "peak_bytes", counts->peak.bytes);
-	json_kv_u64(json, "peak_low_bytes", totals->peak_low_bytes);
-	json_kv_u64(json, "peak_high_bytes", totals->peak_high_bytes);
-	json_kv_u64(json, "peak_count", counts->peak.count);
-	json_kv_u64_if(json, "peak_ns", counts->peak.bytes > 0, counts->peak_ns);
-	json_kv_u64_if(json, "peak_event", counts->peak.bytes > 0, counts->peak_number);
+	json_kv_u64_if(json, "peak_bytes", peak, counts->peak.bytes);
+	json_kv_u64_if(json, "peak_low_bytes", peak, totals->peak_low_bytes);
+	json_kv_u64_if(json, "peak_high_bytes", peak, totals->peak_high_bytes);
+	json_kv_u64_if(json, "peak_count", peak, counts->peak.count);
+	json_kv_u64_if(json, "peak_ns", peak && counts->peak.bytes > 0, counts->peak_ns);
+	json_kv_u64_if(json, "peak_event", peak && counts->peak.bytes > 0, counts->peak_number);
 	lines_json_amount(json, "live_at_exit", counts->live_at_exit);
 	write_reached(json, &report->reached);
-	write_known(json, report, "temporary", counts->temporary);
+	write_temporary(json, report, counts->temporary);
 	write_strange_frees(json, report, counts, before);
 	write_errors(json, report);
 	json_kv_text(json, "language_heaps", heaps[report_language_heaps(report)]);

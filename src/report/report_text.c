@@ -248,12 +248,21 @@ static void write_own_heaps(struct page *page)
 	}
 }
 
+// A figure that imported sums do not have.
+static void write_unknown(struct page *page, const char *label, const char *what)
+{
+	paper_format(&page->paper, PAPER_PLAIN,
+		     "  %-14s  not known: what was imported does not tell %s\n", label, what);
+}
+
 // A line for each figure of the heap as a whole. What was not measured has no line, and what would
 // be an estimate of nothing (temporary, in samples) has none either.
 static void write_totals(struct page *page)
 {
 	const struct heap_totals *totals = heap_totals(page->report->heap);
 	const struct heap_counts *counts = &totals->counts;
+	const struct trace_info *info = reader_info(page->report->asked->reader);
+	bool snapshots = cautions_lacks(info, "snapshots") && !cautions_lacks(info, "totals");
 
 	write_label(page, "allocated", STR_BYTES(counts->allocated.bytes));
 	paper_format(&page->paper, PAPER_PLAIN, "in %s block%s", STR_COUNT(counts->allocated.count),
@@ -262,14 +271,18 @@ static void write_totals(struct page *page)
 	if (counts->reallocations)
 		paper_format(&page->paper, PAPER_PLAIN, ", %s of them by realloc",
 			     STR_COUNT(counts->reallocations));
-	sink_text(page->paper.sink, "\n");
+	paper_text(&page->paper, PAPER_PLAIN, snapshots ? ", at least\n" : "\n");
 
-	if (counts->peak.bytes) {
+	if (!report_knows(page->report, SITES_PEAK)) {
+		write_unknown(page, "peak", "what lived at one time");
+	} else if (counts->peak.bytes) {
 		write_label(page, "peak", STR_BYTES(counts->peak.bytes));
 		paper_format(&page->paper, PAPER_PLAIN, "in %s block%s",
 			     STR_COUNT(counts->peak.count), paper_plural(counts->peak.count));
 		write_error(page, SITES_PEAK, counts->peak.bytes);
-		paper_format(&page->paper, PAPER_PLAIN, ", at %s\n", STR_DURATION(counts->peak_ns));
+		paper_format(&page->paper, PAPER_PLAIN, ", at %s%s\n",
+			     STR_DURATION(counts->peak_ns),
+			     snapshots ? ", the highest of the snapshots" : "");
 		write_bound(page);
 	}
 
@@ -281,7 +294,9 @@ static void write_totals(struct page *page)
 	sink_text(page->paper.sink, "\n");
 
 	write_reached(page);
-	if (!sampled(page)) {
+	if (!sampled(page) && !report_knows(page->report, SITES_TEMPORARY)) {
+		write_unknown(page, "temporary", "how long blocks lived");
+	} else if (!sampled(page)) {
 		write_label(page, "temporary", STR_BYTES(counts->temporary.bytes));
 		paper_format(&page->paper, PAPER_PLAIN, "in %s block%s, %.1f %% of all\n",
 			     STR_COUNT(counts->temporary.count),
@@ -337,6 +352,11 @@ static void write_question(struct page *page, enum sites_question question)
 	paper_text(&page->paper, PAPER_BOLD, titles[question]);
 	if (list.total.count == 0 && sampled(page) && question == SITES_TEMPORARY) {
 		paper_text(&page->paper, PAPER_DIM, "  samples cannot tell\n\n");
+		sites_list_fini(&list);
+		return;
+	}
+	if (!report_knows(page->report, question)) {
+		paper_text(&page->paper, PAPER_DIM, "  not known\n\n");
 		sites_list_fini(&list);
 		return;
 	}

@@ -65,7 +65,7 @@ static void check_rows(enum sites_merge merge, enum sites_question question, uin
 	struct whole whole = { .heap = heap_of(reader) };
 	struct names *names = names_new(reader, NULL);
 	struct progress progress;
-	struct sites_options options = { merge, rows_max, bytes_min, NULL };
+	struct sites_options options = { merge, rows_max, bytes_min, NULL, 0 };
 	struct sites sites;
 	char *actual;
 

@@ -202,7 +202,7 @@ static void forget_sums(struct check *check)
 		unsigned figures;
 	} sums[] = {
 		{ "snapshots", PEAK | CALLS | GROWTH },
-		{ "totals", 1 << CHECK_TEMPORARY | GROWTH },
+		{ "totals", PEAK | 1 << CHECK_TEMPORARY | GROWTH },
 		{ "no-counts", CALLS },
 		{ "leaks", PEAK | CALLS | GROWTH },
 		{ "estimated", PEAK | LIVE | CALLS | GROWTH },

@@ -447,7 +447,9 @@ static int compare_rows(const void *a, const void *b, void *context)
 struct sites_list sites_list(const struct sites *sites, enum sites_question question)
 {
 	const struct sites_options *options = &sites->options;
-	const struct sites_sums *sums = &sites->sums[question];
+	// What the trace does not tell of has no rows, and no total.
+	bool known = !(options->unknown >> question & 1);
+	const struct sites_sums *sums = known ? &sites->sums[question] : &(struct sites_sums){ 0 };
 	struct sites_list list = {
 		.rows = mem_alloc(sites->count, sizeof *list.rows),
 		.total = sums->amount,
@@ -457,7 +459,7 @@ struct sites_list sites_list(const struct sites *sites, enum sites_question ques
 	};
 	size_t all = 0;
 
-	for (size_t i = 0; i < sites->count; i++) {
+	for (size_t i = 0; known && i < sites->count; i++) {
 		const struct heap_amount *amount = &sites->rows[i].amounts[question];
 
 		if (amount->count > 0 && amount->bytes >= options->bytes_min)

@@ -54,6 +54,7 @@ struct sites_options {
 	uint64_t rows_max;
 	uint64_t bytes_min;
 	const struct reached *reached; // borrowed; NULL: not known
+	unsigned unknown;              // questions (1 << each) that the trace does not tell of
 };
 
 // One question's answer over all rows, kept or not.
