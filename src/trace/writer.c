@@ -475,7 +475,9 @@ void writer_process_end(struct writer *writer, process_id process, uint64_t time
 			    });
 }
 
-// What waits is written first, so that definitions and events keep their order in the file.
+// What waits is written first, so that definitions and events keep their order in the file. The
+// blocks are made here, so that one that does not fit is not heard of from the other thread: where
+// one has failed there is nothing left to do for that.
 void writer_bundle(struct writer *writer, const uint8_t *build_id, size_t build_id_length,
 		   const void *bytes, size_t size)
 {
@@ -499,6 +501,8 @@ void writer_bundle(struct writer *writer, const uint8_t *build_id, size_t build_
 				     (const uint8_t *)bytes + at);
 		writer->file.chain.last_ns = writer->last_ns;
 		writer_file_plain(&writer->file, BLOCK_BUNDLE);
+		if (writer->file.failed)
+			end_belt(writer);
 		at += part;
 	} while (at < size);
 }

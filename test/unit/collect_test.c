@@ -621,6 +621,60 @@ TEST(collect_counts_no_child_that_was_killed_before_its_hello)
 	forget(&told);
 }
 
+// A child that keeps all others from asking for a snapshot, and ends: before it has asked, or while
+// it waits.
+static void hold_back(const char *socket_name, const struct fake_guest *parent, bool asks)
+{
+	struct fake_guest guest;
+	struct segment_hello hello = { .start = SEGMENT_START_FORK,
+				       .parent_image = parent->welcome.image };
+
+	CHECK(fake_join(&guest, socket_name, &hello));
+	atomic_store(&guest.clock->look_after_ns, 1);
+	if (asks)
+		atomic_store(&guest.segment->look_state, SEGMENT_LOOK_ASKED);
+	_exit(7);
+}
+
+static void parent_of_holders(const char *socket_name)
+{
+	struct fake_guest guest;
+	struct segment_hello hello = { 0 };
+	_Atomic uint64_t *after_ns;
+
+	fake_join(&guest, socket_name, &hello);
+	after_ns = &guest.clock->look_after_ns;
+	for (int asks = 0; asks < 2; asks++) {
+		int status;
+		pid_t pid;
+
+		CHECK(atomic_load(after_ns) > 1);
+		FAKE_PROCESS(pid, hold_back(socket_name, &guest, asks));
+		wait_for(pid, &status);
+		CHECK_EQ(7, WEXITSTATUS(status));
+		for (int i = 0; i < 5000 && atomic_load(after_ns) == 1; i++)
+			usleep(1000);
+		CHECK(atomic_load(after_ns) > 1);
+	}
+	_exit(6);
+}
+
+TEST(collect_lets_children_ask_for_snapshots_after_one_that_asked_and_ended)
+{
+	struct fake_session session;
+	struct told told;
+	int status;
+	pid_t pid;
+
+	fake_session_open(&session, 0);
+	FAKE_PROCESS(pid, parent_of_holders(session.socket_name));
+	wait_for(pid, &status);
+	fake_session_close(&session, COLLECT_ENDED);
+	told = listen_to(&session);
+	CHECK_EQ(6, process(&told, 0)->exit_value);
+	forget(&told);
+}
+
 static void daemon_parent(const char *socket_name)
 {
 	struct fake_guest guest;

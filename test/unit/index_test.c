@@ -604,6 +604,79 @@ TEST(lifetimes_of_the_whole_trace_are_kept_and_are_those_of_its_steps)
 	}
 }
 
+// Of the first stack every second block lives until its process exits, and of the second as many
+// others are freed: as many as calls freed in all have ended of the first one's, if exits count.
+static void write_exits(void)
+{
+	enum { BLOCKS = 4000 };
+	const struct trace_process process = { .parent = TRACE_NONE, .exe = "/bin/app" };
+	struct trace_info info = sample_info();
+	struct err err = { 0 };
+	int fd = sample_create(test_temp_path("random.tide"));
+	struct writer *writer = writer_new(fd, &info, &err);
+	uint64_t time_ns = 0;
+
+	writer_add_process(writer, &process);
+	writer_add_thread(writer, 0, 500, "t");
+	for (stack_id stack = 1; stack <= 2; stack++)
+		writer_add_stack(writer, 0, writer_add_frame(writer, 0, 0x400000 + stack, 0), 0);
+	for (uint32_t i = 0; i < BLOCKS; i++) {
+		struct trace_event event = { .kind = TRACE_MALLOC,
+					     .address = 0x10000 + i * UINT64_C(64),
+					     .size = 16,
+					     .stack = 1 + i % 4 / 3,
+					     .time_ns = time_ns };
+
+		if (i % 4 == 1)
+			continue;
+		writer_event(writer, &event);
+		event.kind = TRACE_FREE;
+		event.time_ns = time_ns += event.stack * 10;
+		if (i % 4 != 2)
+			writer_event(writer, &event);
+	}
+	writer_process_end(writer, 0, time_ns + 5, TRACE_EXIT_CODE, 0);
+	writer_end(writer, &(struct trace_end){ .why = "" });
+	CHECK(writer_ok(writer, &err));
+	writer_free(writer);
+	close(fd);
+}
+
+static uint32_t group_by_stack(void *, const struct window_cell *cell)
+{
+	return cell->stack;
+}
+
+// The end of a process is no lifetime, also where it counts as a free: then a row that has as many
+// ends as there are lifetimes in all need not have all of these.
+TEST(rows_with_as_many_ends_as_all_lifetimes_have_their_own_median)
+{
+	struct window_options options = { .progress = PROGRESS_NONE };
+	struct pair pair = { 0 };
+	struct err err = { 0 };
+	const char *path;
+
+	write_exits();
+	path = test_temp_path("random.tide");
+	pair.reader = reader_open(path, &err);
+	pair.plain_reader = reader_open(path, &err);
+	options.index_path = test_temp_path("random.tide-index");
+	pair.index = window_open(path, pair.reader, &options, &err);
+	options = (struct window_options){ .plain = true, .progress = PROGRESS_NONE };
+	pair.plain = window_open(path, pair.plain_reader, &options, &err);
+	CHECK_STR("", err.text);
+	for (int exits = 0; exits < 2; exits++) {
+		struct window_query query = { .from = WINDOW_START,
+					      .to = window_facts(pair.plain)->steps_end,
+					      .exit_frees = exits,
+					      .group = group_by_stack };
+
+		check_details_of(&pair, &query, 24);
+		CHECK_EQ(0, access(sorted_head(), F_OK));
+	}
+	close_pair(&pair);
+}
+
 // Those of another trace are not believed.
 TEST(lifetimes_that_are_kept_belong_to_one_index)
 {

@@ -256,6 +256,54 @@ TEST(writer_to_a_pipe_stops_at_a_broken_one)
 	sample_fini(&sample);
 }
 
+// What does not fit is written by the caller, beside a thread that knows of it from nothing else.
+static void check_full_by_bundle(const char *way)
+{
+	enum { SIZE = 20 << 20 };
+	const char *path = test_temp_path("bundle-limit.tide"), *old_way = getenv("TIDEMARK_APART");
+	char *before = mem_copy_text(old_way ? old_way : "");
+	uint8_t *bytes = mem_alloc(SIZE, 1), id[20] = { 0 };
+	struct sample_random random = { 3 };
+	struct trace_info info = sample_info();
+	struct rlimit old, limit;
+	struct err err = { 0 };
+	struct writer *writer;
+	struct reader *reader;
+	int fd = sample_create(path);
+
+	for (size_t i = 0; i < SIZE; i++)
+		bytes[i] = (uint8_t)sample_next(&random);
+	signal(SIGXFSZ, SIG_IGN);
+	CHECK_EQ(0, getrlimit(RLIMIT_FSIZE, &old));
+	limit = (struct rlimit){ .rlim_cur = 1 << 20, .rlim_max = old.rlim_max };
+	CHECK_EQ(0, setrlimit(RLIMIT_FSIZE, &limit));
+	CHECK_EQ(0, setenv("TIDEMARK_APART", way, 1));
+	writer = writer_new(fd, &info, &err);
+	writer_bundle(writer, id, sizeof id, bytes, SIZE);
+	CHECK(!writer_ok(writer, &err));
+	CHECK_CONTAINS("File too large", err.text);
+	CHECK_EQ(0, setrlimit(RLIMIT_FSIZE, &old));
+	writer_bundle(writer, id, sizeof id, bytes, 1000); // counts for nothing
+	writer_end(writer, &(struct trace_end){ .why = "" });
+	CHECK(!writer_ok(writer, &err));
+	writer_free(writer);
+	close(fd);
+	CHECK_EQ(0, setenv("TIDEMARK_APART", before, 1));
+	reader = reader_open(path, &err);
+	reader_scan(reader);
+	CHECK(!reader_ok(reader, &err));
+	CHECK_CONTAINS("the recording ended early: cannot write the trace: File too large",
+		       err.text);
+	reader_close(reader);
+	MEM_FREE(bytes, before);
+}
+
+TEST(writer_hears_of_a_bundle_that_did_not_fit)
+{
+	check_full_by_bundle("never");
+	check_full_by_bundle("always");
+}
+
 TEST(writer_says_in_the_trace_that_a_size_limit_was_reached)
 {
 	const char *path = test_temp_path("limit.tide");
