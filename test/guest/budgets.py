@@ -7,6 +7,7 @@ import os
 import resource
 import shutil
 import signal
+import subprocess
 import time
 
 from libguest import (BUILD, Skip, TIDEMARK, Trace, check, children_of, collector_of, counters, environment,
@@ -145,6 +146,57 @@ def a_child_that_is_stopped_while_it_waits_for_the_collector_is_recorded():
     code, _, err = finished(recorder)
     recorded = json.loads(run([TIDEMARK, "info", "--json", "t.tide"]).out)["processes"]
     equal((0, 2, False), (code, len(recorded), "not recorded" in err), err)
+
+
+CHILDREN_THAT_END = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void)
+{
+	int gate[2], status, waited = 0;
+	struct rusage usage;
+	char byte;
+	if (pipe(gate))
+		return 1;
+	for (int i = 0; i < 20; i++)
+		if (!fork()) {
+			close(gate[1]);
+			free(malloc(10));
+			if (read(gate[0], &byte, 1))
+				_exit(1);
+			exit(!memset(malloc(20 << 20), 1, 20 << 20));
+		}
+	puts("ready");
+	fflush(stdout);
+	getchar();
+	close(gate[1]);
+	while (wait4(-1, &status, 0, &usage) > 0)
+		waited += usage.ru_nvcsw > 12;
+	printf("%d\n", waited);
+	return 0;
+}
+"""
+
+
+@test
+def of_children_that_end_at_once_one_at_a_time_asks_for_a_snapshot():
+    """Beside a collector that has no processor: who asks takes twenty naps, one after the other."""
+    run(["gcc", "-fno-builtin", "-x", "c", "-", "-o", "ends"], text=CHILDREN_THAT_END.encode())
+    recorder = started(["./ends"], "--force", stdin=subprocess.PIPE)
+    collector = collector_of(recorder.pid)
+    time.sleep(1)  # of which a hundredth is for snapshots
+    os.kill(collector, signal.SIGSTOP)
+    recorder.stdin.write(b"\n")
+    recorder.stdin.flush()
+    waited = int(recorder.stdout.readline())
+    os.kill(collector, signal.SIGCONT)
+    equal(0, finished(recorder)[0], "exit code")
+    print(f"# of 20 children {waited} waited for the collector")
+    check(1 <= waited <= 3, f"{waited} waited")
 
 
 main()
