@@ -314,9 +314,14 @@ static bool write_files(const struct request *request, const struct check_page *
 
 	// The baseline last: it is what the next run is judged by, so it is not changed where a
 	// report could not be written.
-	return write_file(request->junit, &junit, err) && write_file(request->sarif, &sarif, err) &&
-	       (!request->update || page->check->refusal ||
-		write_file(request->baseline, &baseline, err));
+	if (!write_file(request->junit, &junit, err) || !write_file(request->sarif, &sarif, err))
+		return false;
+	if (!request->update || page->check->refusal)
+		return true;
+	if (!write_file(request->baseline, &baseline, err))
+		return false;
+	fprintf(stderr, "tidemark check: %s written\n", request->baseline);
+	return true;
 }
 
 // ---- the answer ----

@@ -132,7 +132,7 @@ static bool disassemble(struct dump *dump, struct err *err)
 		return false;
 	ok = select_events(dump, err) && query_options_write(&dump->query, write, dump, err);
 	if (ok) {
-		query_context_caution(&dump->asked);
+		query_context_caution(&dump->asked, false);
 		query_context_matched(&dump->asked, dump->matched);
 		query_options_warn(&cmd_dump, &dump->asked, NULL);
 	}

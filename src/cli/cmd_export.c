@@ -9,6 +9,7 @@
 #include "cli/rowset_folder.h"
 #include "export/events.h"
 #include "export/export.h"
+#include "os/file.h"
 #include "os/terminal.h"
 #include "trace/fresh.h"
 
@@ -231,9 +232,24 @@ static bool write_trace(struct export *export, struct err *err)
 		return true;
 	// Whatever was said of the trace's events while they were read comes last, when the file is
 	// whole.
-	query_context_caution(&export->asked);
+	query_context_caution(&export->asked, false);
 	query_options_warn(&cmd_export, &export->asked, NULL);
 	return true;
+}
+
+// heaptrack_print takes a packed file of another name for an empty one.
+static void say_ending(const struct export *export)
+{
+	const char *ending = export->format->ending, *path = export->query.output;
+	size_t length = path ? strlen(path) : 0;
+
+	if (!ending || !path || file_look(path) == FILE_IS_OTHER ||
+	    (length >= strlen(ending) && strcmp(path + length - strlen(ending), ending) == 0))
+		return;
+	fprintf(stderr,
+		"tidemark export: %s_print and %s_gui read it only by a name that ends in %s (try: "
+		"-o %s%s)\n",
+		export->format->name, export->format->name, ending, path, ending);
 }
 
 static bool export_trace(struct export *export, struct err *err)
@@ -295,6 +311,7 @@ static int answer(struct args *args, struct export *export)
 		return args->exit_code;
 	if (!export_trace(export, &err))
 		return args_fail(&cmd_export, &err);
+	say_ending(export);
 	return EXIT_ANSWERED;
 }
 

@@ -126,7 +126,7 @@ static bool send_trace(const struct pushing *pushing, struct shards *shards,
 	    !push_trace(shards, source, pushing->keep_days, &result, err))
 		return false;
 	print_result(file, &result, now_steady_ns() - begin_ns);
-	query_context_caution(source->asked);
+	query_context_caution(source->asked, true);
 	query_options_warn(&cmd_push, source->asked, file);
 	return true;
 }

@@ -287,7 +287,7 @@ static bool print(const struct request *request, struct query_context *asked,
 	struct chart chart = { 0 };
 	bool good = true;
 
-	query_context_caution(asked);
+	query_context_caution(asked, false);
 	query_options_warn(&cmd_replay, asked, NULL);
 	if (request->options.print.json)
 		replay_table_json(table, &sink);

@@ -83,7 +83,7 @@ static bool make_rows(struct sql *sql, const char *trace, const char *folder, st
 		return false;
 	good = events_prepare(&asked, err) && rowset_folder_write(&source, folder, false, err);
 	if (good) {
-		query_context_caution(&asked);
+		query_context_caution(&asked, true);
 		query_options_warn(&cmd_sql, &asked, sql->words_count > 2 ? trace : NULL);
 	}
 	query_context_close(&asked);

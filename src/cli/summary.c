@@ -43,11 +43,14 @@ void summary_print(const struct launch_result *result)
 	const char *inherited;
 	uint64_t ended;
 	const char *path = str_get(&result->path);
+	struct str word = { 0 };
 
+	str_add_shell(&word, path);
 	// The collector has said nothing at its end: there are no figures.
 	if (!result->closed) {
 		fprintf(stderr, "tidemark: trace %s is cut short; next: tidemark report %s\n", path,
-			path);
+			str_get(&word));
+		str_fini(&word);
 		return;
 	}
 	inherited = summary_frees(result, &ended);
@@ -65,7 +68,8 @@ void summary_print(const struct launch_result *result)
 		fprintf(stderr, "tidemark: its index is ready (%s of CPU, in idle time)\n",
 			STR_DURATION(result->index_cpu_ns));
 	fprintf(stderr, "tidemark: trace %s (%s); next: tidemark report %s\n", path,
-		STR_BYTES(summary->trace_bytes), path);
+		STR_BYTES(summary->trace_bytes), str_get(&word));
+	str_fini(&word);
 }
 
 // As shells have it: 127 not found, 126 not to be executed; 125 is ours, for all else.

@@ -418,7 +418,6 @@ static bool write(const struct export_source *source, struct sink *sink, bool js
 	if (!json)
 		write_heading(&rows);
 	events_read(source, &watcher);
-	events_say_sampled(source);
 	locations_fini(&rows.locations);
 	flush(&rows);
 	MEM_FREE(rows.stack_texts, rows.buffer);

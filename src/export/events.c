@@ -209,14 +209,6 @@ void events_read(const struct export_source *source, const struct events_watcher
 	map_fini(&reading.undone);
 }
 
-void events_say_sampled(const struct export_source *source)
-{
-	if (reader_is_estimated(source->asked->reader))
-		export_say(source,
-			   "the recording was sampled: the file has the samples as they are, and "
-			   "totals in it are too low");
-}
-
 // Whether it has blocks in the window is not asked: that would be known after reading all of it.
 bool events_choose(const struct export_source *source, const char *what, process_id *process,
 		   struct err *err)

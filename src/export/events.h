@@ -35,9 +35,6 @@ void events_read(const struct export_source *source, const struct events_watcher
 bool events_choose(const struct export_source *source, const char *what, process_id *process,
 		   struct err *err);
 
-// Tell it, where the recording was sampled: blocks that are written one by one cannot be scaled.
-void events_say_sampled(const struct export_source *source);
-
 // Of the window: what the class of a whole life is.
 enum query_type events_class(const struct export_source *source, const struct lives_block *block,
 			     const struct lives_end *end);

@@ -43,7 +43,8 @@ struct export_format {
 	bool single_value; // --value chooses it
 	bool is_text;      // that may go to a terminal
 	bool has_lifetimes;
-	bool has_tables; // several (export/rowset.h), each of which is a file
+	const char *ending; // of the file's name, by which its program knows it; NULL: any
+	bool has_tables;    // several (export/rowset.h), each of which is a file
 	// It can show what changed against another trace, and then needs `against`.
 	bool compares;
 	const struct query_context_rules *rules; // NULL: those of samples, or of blocks

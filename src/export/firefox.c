@@ -449,7 +449,6 @@ static void say_limits(const struct firefox *firefox)
 		export_say(firefox->source,
 			   "%" PRIu64 " frees of blocks that were not seen allocated are left out",
 			   firefox->unknown);
-	events_say_sampled(firefox->source);
 }
 
 static void begin_tables(struct firefox *firefox)

@@ -425,8 +425,8 @@ static void write_picture(struct flamegraph *flamegraph)
 	if (flamegraph->nodes[0].value == 0)
 		sink_text(flamegraph->sink, "nothing was allocated here");
 	else if (flamegraph->hidden)
-		sink_format(flamegraph->sink, "%zu functions are too narrow to be drawn",
-			    flamegraph->hidden);
+		sink_format(flamegraph->sink, "%zu function%s too narrow to be drawn",
+			    flamegraph->hidden, flamegraph->hidden == 1 ? " is" : "s are");
 	sink_format(flamegraph->sink, "</text>\n<script><![CDATA[\n%s]]></script>\n</svg>\n",
 		    script);
 }
@@ -444,8 +444,8 @@ static void say_limits(const struct flamegraph *flamegraph)
 {
 	if (flamegraph->hidden)
 		export_say(flamegraph->source,
-			   "%zu functions are narrower than a quarter of a pixel, and not drawn",
-			   flamegraph->hidden);
+			   "%zu function%s narrower than a quarter of a pixel, and not drawn",
+			   flamegraph->hidden, flamegraph->hidden == 1 ? " is" : "s are");
 	if (flamegraph->shrunk_count)
 		export_say(flamegraph->source,
 			   "%zu stacks that shrank are left out: a flame graph "

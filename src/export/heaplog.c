@@ -138,7 +138,6 @@ static bool write(const struct export_source *source, struct sink *sink, struct 
 	number_heaps(&log);
 	write_header(&log);
 	events_read(source, &watcher);
-	events_say_sampled(source);
 	mem_free(log.numbers);
 	return true;
 }

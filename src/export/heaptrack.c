@@ -257,7 +257,6 @@ static void say_limits(const struct heaptrack *heaptrack)
 			   " bytes in all, which lived when the window began, are written as "
 			   "allocated then",
 			   heaptrack->before_count, heaptrack->before_bytes);
-	events_say_sampled(heaptrack->source);
 }
 
 static void heaptrack_fini(struct heaptrack *heaptrack)
@@ -302,5 +301,6 @@ static bool write(const struct export_source *source, struct sink *sink, struct 
 const struct export_format heaptrack_format = {
 	.name = "heaptrack",
 	.brief = "the blocks of one process for heaptrack_print and heaptrack_gui",
+	.ending = ".gz",
 	.write = write,
 };

@@ -99,7 +99,6 @@ static bool write(const struct export_source *source, struct sink *sink, struct 
 	if (!events_choose(source, "a file of memory_tracker", &watcher.process, err))
 		return false;
 	events_read(source, &watcher);
-	events_say_sampled(source);
 	map_fini(&tracker.callers_at);
 	str_fini(&tracker.callers);
 	return true;

@@ -210,7 +210,6 @@ void stack_levels_say(const struct stack_levels *levels, const char *format)
 			   "%s is of one process, and these are %" PRIu32
 			   ": each is the outermost function of its stacks (one alone: --process)",
 			   format, levels->processes);
-	events_say_sampled(levels->source);
 }
 
 void stack_levels_frame(const struct locations *locations, const struct location *location,

@@ -91,7 +91,10 @@ int output_create(const struct output_options *options, struct str *path, struct
 	}
 	if (fd >= 0)
 		return fd;
-	if (errno == EEXIST)
+	if (errno == EEXIST && file_look(str_get(path)) == FILE_IS_FOLDER)
+		err_set(err, ERR_IO, "%s is a folder (try: -o %s/app.tide)", str_get(path),
+			str_get(path));
+	else if (errno == EEXIST)
 		err_set(err, ERR_IO,
 			"%s exists already (try: --force to overwrite it, or another -o)",
 			str_get(path));

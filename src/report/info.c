@@ -106,7 +106,7 @@ static void count_items(struct info *info, struct reader *reader, enum progress_
 	}
 	progress_end(&progress);
 	space_listed_finish(listed);
-	cautions_add_unlisted(space_all(space), &text);
+	cautions_add_unlisted(reader, space_all(space), &text);
 	if (text.length)
 		keep_message(info, "", text.text);
 	str_fini(&text);

@@ -254,7 +254,7 @@ static void warn_of_damage(struct report *report)
 	if (text.length > 0)
 		query_context_warn(asked, "%s", str_get(&text));
 	str_clear(&text);
-	cautions_add_unlisted(&report->whole.vm, &text);
+	cautions_add_unlisted(asked->reader, &report->whole.vm, &text);
 	if (text.length > 0)
 		query_context_warn(asked, "%s", str_get(&text));
 	str_fini(&text);

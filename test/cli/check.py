@@ -123,6 +123,14 @@ def a_cut_a_lossy_and_a_sampled_trace_never_pass():
 
 
 @test
+def a_baseline_that_was_written_is_said_and_a_trace_is_none():
+    path = program()
+    done = run("check", path, "--baseline", "said.baseline", "--update")
+    check("said.baseline written" in done.stderr, done.stderr)
+    check("is a trace, not a baseline" in refused("check", path, "--baseline", path), path)
+
+
+@test
 def figures_that_an_import_has_as_sums_or_estimates_never_pass():
     trace = Trace()
     trace.alloc(0, stack("take"), 1000)

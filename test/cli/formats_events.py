@@ -196,8 +196,19 @@ def memory_trackers_lines_leave_what_lives():
 @test
 def that_samples_are_not_scaled_is_said():
     for words in (("csv",), ("jsonl", "--lifetimes"), ("heaptrack",), ("firefox",), ("memory_tracker",),
-                  ("heaplog",), ("perfetto",)):
-        check("totals in it are too low" in exported(sampled(), *words)[1], words)
+                  ("heaplog",), ("perfetto",), ("massif",), ("dhat",), ("parquet", "--table", "allocations")):
+        said = exported(sampled(), *words)[1]
+        check("totals in it are too low" in said and "estimate the whole" not in said, words, said)
+    for words in (("pprof",), ("folded",), ("otlp",)):
+        said = exported(sampled(), *words)[1]
+        check("estimate the whole" in said and "too low" not in said, words, said)
+
+
+@test
+def a_name_by_which_heaptrack_does_not_know_its_file_is_said():
+    for name, wrong in (("app.heaptrack", True), ("app.zst", True), ("app.gz", False), ("/dev/null", False)):
+        said = run("export", sampled(), "--format", "heaptrack", "--force", "-o", name).stderr
+        check(wrong == (f"try: -o {name}.gz" in said), name, said)
 
 
 @test

@@ -288,4 +288,13 @@ def damaged_input_of_every_format_does_no_harm():
                    stdout=subprocess.DEVNULL)
 
 
+@test
+def what_would_name_an_imports_frames_is_not_a_build_with_g():
+    with open("names.csv", "w", encoding="utf-8") as file:
+        file.write("time_ns,op,address,size,stack\n1,malloc,0x1000,64,main;work\n2,malloc,0x2000,64,main;rest\n")
+    run("import", "names.csv", "-o", "names.tide")
+    page = run("report", "names.tide").stdout
+    assert "work" in page and "symbols:" not in page, page
+
+
 main()

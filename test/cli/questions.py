@@ -186,7 +186,7 @@ def a_file_that_no_allocation_passes_into_is_written_and_that_is_said():
         full = run(*command, small(), "--process", "tool", "--size", "1..")
         check(said not in full.stderr, command, full.stderr)
         none = run(*command, small(), "--process", "tool", "--size", "77777")
-        check(none.stderr.endswith(said) and none.stderr.count(said) == 1, command, none.stderr)
+        check(none.stderr.count(said) == 1, command, none.stderr)
 
 
 @test

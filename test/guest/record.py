@@ -404,4 +404,13 @@ def a_library_that_cannot_be_preloaded_is_told_before_the_program_starts():
     equal(["a blank"], files(), "files")
 
 
+@test
+def a_name_that_a_shell_would_cut_is_quoted_and_a_folder_is_called_one():
+    done = subprocess.run([TIDEMARK, "record", "-o", "sp ace.tide", "--", "/bin/true"], check=True, capture_output=True, text=True)
+    check("next: tidemark report 'sp ace.tide'" in done.stderr, done.stderr)
+    os.mkdir("folder")
+    done = subprocess.run([TIDEMARK, "record", "-o", "folder", "--", "/bin/true"], check=False, capture_output=True, text=True)
+    check(done.returncode and "folder is a folder (try: -o folder/" in done.stderr and "force" not in done.stderr, done.stderr)
+
+
 main()

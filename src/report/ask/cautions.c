@@ -221,16 +221,22 @@ void cautions_tell_origin(const struct reader *reader,
 	tell_trimmed(reader, tell, context);
 }
 
-void cautions_add_unlisted(const struct space_totals *totals, struct str *text)
+// Where events were lost, which is told beside it, that is why.
+void cautions_add_unlisted(const struct reader *reader, const struct space_totals *totals,
+			   struct str *text)
 {
+	const struct trace_end *end = reader_end(reader);
+
 	ASSERT(text);
 	if (!totals->gone_bytes && !totals->unlisted_bytes)
 		return;
 	str_format(text,
 		   "by the calls that were recorded %s should be mapped that is not, and %s is "
-		   "mapped that should not be: some calls were not seen (record "
-		   "--strict-vm sees those of the program's own code)",
-		   STR_BYTES(totals->gone_bytes), STR_BYTES(totals->unlisted_bytes));
+		   "mapped that should not be: some calls were %s",
+		   STR_BYTES(totals->gone_bytes), STR_BYTES(totals->unlisted_bytes),
+		   end && end->events_lost
+			   ? "lost"
+			   : "not seen (record --strict-vm sees those of the program's own code)");
 }
 
 // Turns are the moments at which the rate of sampling changed; log2 of 0 is each call. Before the
@@ -250,9 +256,14 @@ uint64_t cautions_exact_ns(const struct reader *reader, uint64_t duration_ns)
 	return exact_ns < duration_ns ? exact_ns : duration_ns;
 }
 
-static void tell_sampled(const struct reader *reader, void (*tell)(void *context, const char *text),
-			 void *context)
+static void tell_sampled(const struct reader *reader, bool scaled,
+			 void (*tell)(void *context, const char *text), void *context)
 {
+	static const char estimated[] =
+		"sums of calls and blocks estimate the whole; moments, levels over time, peaks of "
+		"a window and single blocks are as they are in it";
+	static const char as_they_are[] =
+		"calls and blocks are written as they are in it, and totals in it are too low";
 	uint64_t mean_bytes = reader_info(reader)->sample_bytes;
 	struct str text = { 0 };
 	size_t count;
@@ -261,25 +272,24 @@ static void tell_sampled(const struct reader *reader, void (*tell)(void *context
 	if (mean_bytes)
 		str_format(&text,
 			   "the recording is sampled, a block of s bytes is in it with probability "
-			   "1 - exp(-s / %" PRIu64
-			   "): sums of calls and blocks estimate the whole; "
-			   "moments, levels over time, peaks of a window and single blocks are as "
-			   "they are in it",
-			   mean_bytes);
+			   "1 - exp(-s / %" PRIu64 "): %s",
+			   mean_bytes, scaled ? estimated : as_they_are);
 	else if (count > 0)
-		str_format(&text,
-			   "the recording was sampled at times, first at %s: sums of what was "
-			   "allocated then are estimates; moments, levels over time, peaks of a "
-			   "window and single blocks are as they are in it",
-			   STR_DURATION(turns[0].time_ns));
+		str_format(&text, "the recording was sampled at times, first at %s: %s",
+			   STR_DURATION(turns[0].time_ns),
+			   scaled ? "sums of what was allocated then are estimates; moments, "
+				    "levels over time, peaks of a window and single blocks are as "
+				    "they are in it"
+				  : as_they_are);
 	else
-		str_add(&text, "some of the blocks are samples: their figures are estimates");
+		str_format(&text, "some of the blocks are samples: %s",
+			   scaled ? "their figures are estimates" : as_they_are);
 	tell(context, str_get(&text));
 	str_fini(&text);
 }
 
-void cautions_tell(const struct reader *reader, void (*tell)(void *context, const char *text),
-		   void *context)
+void cautions_tell(const struct reader *reader, bool scaled,
+		   void (*tell)(void *context, const char *text), void *context)
 {
 	struct str text = { 0 };
 
@@ -287,7 +297,7 @@ void cautions_tell(const struct reader *reader, void (*tell)(void *context, cons
 	if (text.length > 0)
 		tell(context, str_get(&text));
 	if (reader_is_estimated(reader))
-		tell_sampled(reader, tell, context);
+		tell_sampled(reader, scaled, tell, context);
 	cautions_tell_origin(reader, tell, context);
 	tell_deep(reader, tell, context);
 	str_fini(&text);

@@ -9,12 +9,14 @@
 void cautions_add_wholeness(const struct reader *reader, struct str *text);
 
 // That what is mapped is not what calls say; nothing where it is.
-void cautions_add_unlisted(const struct space_totals *totals, struct str *text);
+void cautions_add_unlisted(const struct reader *reader, const struct space_totals *totals,
+			   struct str *text);
 
 // Tell each in a line: that the trace was cut, is sampled, lost events, was paused, was imported
-// and what its source did not say. The text is valid during the call.
-void cautions_tell(const struct reader *reader, void (*tell)(void *context, const char *text),
-		   void *context);
+// and what its source did not say. `scaled`: the answer estimates the whole of what was sampled;
+// else it has the samples as they are. The text is valid during the call.
+void cautions_tell(const struct reader *reader, bool scaled,
+		   void (*tell)(void *context, const char *text), void *context);
 
 // Of these, that it was paused or imported.
 void cautions_tell_origin(const struct reader *reader,

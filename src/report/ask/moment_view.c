@@ -94,7 +94,7 @@ void moment_view_read(struct query_context *asked, const struct present_options 
 	options.edge = asked->edge;
 	asked->present = moment_view_find(asked, &options);
 	asked->complete = reader_complete(asked->reader);
-	query_context_caution(asked);
+	query_context_caution(asked, true);
 }
 
 // For example "3 calls moved or protected memory that was not known to be mapped".
@@ -108,7 +108,7 @@ static void warn_of_calls(struct query_context *asked, const struct space_totals
 {
 	struct str text = { 0 };
 
-	cautions_add_unlisted(totals, &text);
+	cautions_add_unlisted(asked->reader, totals, &text);
 	if (text.length)
 		query_context_warn(asked, "%s", str_get(&text));
 	str_fini(&text);

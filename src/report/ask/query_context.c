@@ -54,9 +54,9 @@ static void tell_caution(void *context, const char *text)
 	query_context_warn(context, "%s", text);
 }
 
-void query_context_caution(struct query_context *asked)
+void query_context_caution(struct query_context *asked, bool scaled)
 {
-	cautions_tell(asked->reader, tell_caution, asked);
+	cautions_tell(asked->reader, scaled, tell_caution, asked);
 }
 
 void query_context_matched(struct query_context *asked, uint64_t count)
@@ -390,7 +390,7 @@ static bool prepare(struct query_context *asked, struct err *err)
 	if (options->rules->about == QUERY_CONTEXT_MOMENT)
 		return query_context_select(asked, err) && find_moment(asked, err);
 	if (window) // else a damaged tail is known once the events have been read
-		query_context_caution(asked);
+		query_context_caution(asked, true);
 	else
 		cautions_tell_origin(asked->reader, tell_caution, asked);
 	if (window)

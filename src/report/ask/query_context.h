@@ -127,7 +127,7 @@ void query_context_warn(struct query_context *asked, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 // Warn of what is known of a trace only once it has been read: again, after reading it.
-void query_context_caution(struct query_context *asked);
+void query_context_caution(struct query_context *asked, bool scaled);
 
 // Warn where filters were given and none of `count` allocations passed them.
 void query_context_matched(struct query_context *asked, uint64_t count);

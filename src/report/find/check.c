@@ -354,7 +354,7 @@ bool check_find(struct check *check, struct query_context *asked,
 	query_context_whole(asked, &whole, false, NULL, NULL);
 	heap = whole.heap;
 	asked->events = heap_totals(heap)->events;
-	query_context_caution(asked);
+	query_context_caution(asked, true);
 	query_context_counted(asked, &heap_totals(heap)->counts);
 	fill(check, heap, options);
 	fill_unreachable(check, options);

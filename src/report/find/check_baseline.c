@@ -126,6 +126,13 @@ bool check_read_baseline(const char *path, const char *text, const char *section
 	bool ours = false, good = true;
 	struct str line = { 0 };
 
+	// The first bytes of a trace (docs/format.md).
+	if (strncmp(text, "\x89TIDE", 5) == 0)
+		return err_set(err, ERR_USAGE,
+			       "%s is a trace, not a baseline (try: --update, which makes one, or "
+			       "tidemark diff, which compares two traces)",
+			       path);
+
 	for (unsigned number = 1; good && (text = take_line(text, &line)); number++) {
 		const char *now = str_get(&line);
 

@@ -78,7 +78,8 @@ void lines_write(struct lines *lines, const struct symbol *symbol, enum paper_st
 	lines->count++;
 	lines->unnamed += !is_named(symbol);
 	lines->windows |= drive_is(symbol->module);
-	lines->unlined += is_named(symbol) && !symbol->line;
+	// What has no module has no file in which its lines could be.
+	lines->unlined += is_named(symbol) && !symbol->line && *symbol->module;
 	cxxname_shorten(symbol->function ? symbol->function : "", SIZE_MAX, &name);
 	least = cxxname_columns(str_get(&name));
 	least = least < NAME_COLUMNS_MIN ? least : NAME_COLUMNS_MIN;
@@ -174,24 +175,27 @@ void lines_write_callers(struct lines *lines, const struct names_stack *stack, s
 // Windows names come from another place, so the advice is another.
 void lines_write_notes(struct lines *lines, const char *const *notes, size_t notes_count)
 {
+	struct str text = { 0 };
+
 	ASSERT(lines->paper);
 	for (size_t i = 0; i < notes_count; i++)
 		paper_paragraph(lines->paper, PAPER_WARNING, "symbols", notes[i]);
-	if (lines->windows && lines->unnamed * 20 > lines->count)
-		paper_paragraph(lines->paper, PAPER_DIM, "symbols",
-				"many functions have no name here; what names them is looked for "
-				"in --symbols and in _NT_SYMBOL_PATH: tidemark symbols --missing "
-				"lists it");
-	else if (lines->unnamed * 20 > lines->count || lines->unlined * 2 > lines->count)
-		paper_paragraph(
-			lines->paper, PAPER_DIM, "symbols",
-			lines->unnamed * 20 > lines->count
-				? "many functions have no name here; build with -g, install "
-				  "the -dbg or -dbgsym packages of what is shown as "
-				  "module+offset, or try --debuginfod"
-				: "names come from the symbol tables only; for files, lines and "
-				  "inlined functions build with -g, install the -dbg or "
-				  "-dbgsym packages, or try --debuginfod");
+	if (lines->unnamed * 20 > lines->count)
+		str_format(&text, "%s no name here; %s",
+			   lines->unnamed == 1 ? "one function has" : "many functions have",
+			   lines->windows
+				   ? "what names them is looked for in --symbols and in "
+				     "_NT_SYMBOL_PATH: tidemark symbols --missing lists it"
+				   : "build with -g, install the -dbg or -dbgsym packages of what "
+				     "is shown as module+offset, or try --debuginfod");
+	else if (lines->unlined * 2 > lines->count)
+		str_add(&text,
+			"names come from the symbol tables only; for files, lines and inlined "
+			"functions build with -g, install the -dbg or -dbgsym packages, or try "
+			"--debuginfod");
+	if (text.length > 0)
+		paper_paragraph(lines->paper, PAPER_DIM, "symbols", str_get(&text));
+	str_fini(&text);
 }
 
 // ---- for programs ----
