@@ -101,8 +101,9 @@ def sampled(bits):
           abs(allocated - expected) < 0.08 * expected, allocated, expected)
     live = ask("window", "sample.tide", "--from", "mark:full", "--to", "mark:full",
                "--size", "50")["total"]
-    check(f"{bits} bits: of the blocks that lived at the mark a share is known",
-          500 < live["count"] < 2500 and live["orphan_frees"] is None, live)
+    # Some 1,230 samples: 2.9 % is one standard deviation.
+    check(f"{bits} bits: the blocks that lived at the mark are estimated",
+          abs(live["count"] - made / 2) < 0.15 * made / 2 and live["orphan_frees"] is None, live)
     end = ask("window", "sample.tide", "--size", "50")["total"]
     check(f"{bits} bits: none of them lives on", end["impacting_size"] == 0, end)
     check(f"{bits} bits: little is written", os.path.getsize("sample.tide") < 400000)
