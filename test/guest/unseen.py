@@ -406,7 +406,9 @@ int main(void)
 
 
 def resident(notes):
-    return [int(re.search(r"value=(\d+)", line)[1]) for kind, _, line in notes if kind == "rss"]
+    """A value of 0, as of a process that has become another program, is left out of a line."""
+    values = [re.search(r"value=(\d+)", line) for kind, _, line in notes if kind == "rss"]
+    return [int(value[1]) if value else 0 for value in values]
 
 
 @test
