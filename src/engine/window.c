@@ -561,7 +561,7 @@ bool window_ask(struct window *window, const struct window_query *query,
 	*result = (struct window_result){ 0 };
 	if (!is_sound(window, err))
 		return false;
-	if (reader_is_estimated(reader))
+	if (reader_is_estimated(reader) && !query->as_it_is)
 		return window_weigh(reader, query, ask, window, result, err);
 	return ask(window, query, result, err);
 }

@@ -174,6 +174,7 @@ struct window_query {
 	bool by_thread;          // `group` looks at the thread
 	bool nearest;            // estimates are rounded to the nearest, for who adds up rows; else
 				 // down, so that rows below one are never more than it is
+	bool as_it_is;           // samples are not weighed, as they are not in series
 	bool peaks_only;         // window_detail: lifetimes are not wanted; they cost most
 	bool lifetimes_only;     // window_detail: all else may be 0
 	bool freed_known;        // window_detail: `lifetimes` have what was freed, see there
@@ -303,7 +304,7 @@ static inline struct window_rest window_rest_of(const struct window_result *resu
 }
 
 // Answers the query. The caller calls window_result_fini. False: the index cannot be read. Of a
-// sampled recording it estimates the whole.
+// sampled recording it estimates the whole, unless the query says as_it_is.
 bool window_ask(struct window *window, const struct window_query *query,
 		struct window_result *result, struct err *err);
 void window_result_fini(struct window_result *result);

@@ -52,6 +52,22 @@ def the_spikes_of_an_exercise_are_eight_and_the_plateau_under_four_of_them():
 
 
 @test
+def of_a_sampled_recording_all_is_as_it_is_in_it():
+    """Levels are, so what they begin from and who made a rise is, too."""
+    text = run("dump", exercise()).stdout
+    with open("sampled.txt", "w", encoding="utf-8") as file:
+        file.write(text.replace("trace ", "trace sample=10485760 ", 1))
+    run("dump", "-a", "sampled.txt", "-o", "sampled.tide", "--force")
+    for window in ([], ["--from", "20s", "--to", "45s"]):
+        whole, sampled = [answer("transients", trace, *window)
+                          for trace in (exercise(), "sampled.tide")]
+        assert "is sampled" in run("transients", "sampled.tide", *window).stdout
+        for key in whole:
+            if key not in ("trace", "recording_id"):
+                assert whole[key] == sampled[key], (key, whole[key], sampled[key])
+
+
+@test
 def equal_buffers_of_one_site_that_never_overlap_are_a_series():
     found = answer("transients", exercise(), "--from", "21s", "--to", "32s")["series"]
     assert len(found) == 1

@@ -593,7 +593,8 @@ struct window_query query_context_query(struct query_context *asked,
 	};
 }
 
-// The window from an edge to itself: what is present in it is what is live there.
+// The window from an edge to itself: what is present in it is what is live there. Series go on from
+// it, so it is as they are.
 bool query_context_level(struct query_context *asked, uint64_t edge, struct heap_amount *level,
 			 struct err *err)
 {
@@ -601,6 +602,7 @@ bool query_context_level(struct query_context *asked, uint64_t edge, struct heap
 	struct window_result result;
 
 	ASSERT(level);
+	query.as_it_is = true;
 	query.exit_frees = true;
 	if (!window_ask(asked->window, &query, &result, err))
 		return false;

@@ -293,6 +293,7 @@ static bool follow_buffers(struct survey *survey, struct err *err)
 
 	query.by_size = true;
 	query.size_min = survey->rise_min;
+	query.as_it_is = true;
 	query.group = group_of;
 	query.context = survey;
 	before = query;
