@@ -163,3 +163,23 @@ TEST(blocks_that_ended_long_ago_take_no_room)
 	CHECK(blocks.capacity <= SMALL);
 	blocks_fini(&blocks);
 }
+
+// While there are few, tables are kept roomy. What that took is not lost to the many.
+TEST(blocks_by_the_million_take_at_most_two_slots_each)
+{
+	enum { REGIONS = 1600, REGION = 1 << 16, APART = 48 };
+	struct blocks blocks = { 0 };
+	struct block ended;
+	uint64_t size;
+	bool added;
+
+	for (uint64_t at = 0; at < (uint64_t)REGIONS * REGION; at += APART)
+		blocks_put(&blocks, at, &added)->owner = (uint32_t)(at / APART + 1);
+	CHECK(blocks.slots <= blocks.count * 2);
+	for (uint64_t at = 0; at < (uint64_t)REGIONS * REGION; at += APART) {
+		CHECK(blocks_take(&blocks, at, &ended, &size));
+		CHECK_EQ(at / APART + 1, ended.owner);
+	}
+	CHECK_EQ(0, blocks.count);
+	blocks_fini(&blocks);
+}

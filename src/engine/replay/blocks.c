@@ -8,7 +8,7 @@
 //
 // A table that is seven eighths full (roomy: five) doubles, one of which an eighth is used
 // shrinks. Those that are given back are kept by size, chained through their own first bytes,
-// for the next region that needs one of that size.
+// for the next region that needs one of that size, or a smaller one: then they are halved.
 #include "engine/replay/blocks.h"
 
 #include "base/mem.h"
@@ -29,7 +29,7 @@ enum {
 	SPARSE = 8,     // fewer blocks than a slot in so many: the table shrinks
 	FULL = 7,       // more blocks than so many of FULL_OF slots: it grows
 	FULL_ROOMY = 5,
-	ROOMY_MAX = 1 << 20, // blocks, up to which memory is no matter
+	ROOMY_MAX = 1 << 20, // blocks, up to which memory is no matter; then not until half as many
 	FULL_OF = 8,
 	SIZE_BITS = 64 - REGION_BITS,
 	PIECE_SLOTS_MIN = 64,
@@ -102,6 +102,7 @@ static void add_piece(struct blocks *blocks)
 	blocks->pieces = piece;
 	blocks->fresh = (struct block *)piece + HEAD;
 	blocks->fresh_slots = slots - HEAD;
+	blocks->slots += slots;
 }
 
 static unsigned class_of(size_t capacity)
@@ -119,13 +120,29 @@ static void free_table(struct blocks *blocks, struct block *table, size_t capaci
 	blocks->spare[class_of(capacity)] = table;
 }
 
+// One that was given back, or the first part of a larger one, whose other parts are given back.
+static struct block *take_spare(struct blocks *blocks, size_t capacity)
+{
+	size_t size = capacity;
+	struct block *table;
+
+	while (class_of(size) < BLOCKS_CLASSES - 1 && !blocks->spare[class_of(size)])
+		size *= 2;
+	table = blocks->spare[class_of(size)];
+	if (!table)
+		return NULL;
+	memcpy(&blocks->spare[class_of(size)], table, sizeof table);
+	for (; size > capacity; size /= 2)
+		free_table(blocks, table + size / 2, size / 2);
+	return table;
+}
+
 // All zeros: one that was given back is cleared, fresh memory is so already.
 static struct block *new_table(struct blocks *blocks, size_t capacity)
 {
-	struct block *table = blocks->spare[class_of(capacity)];
+	struct block *table = take_spare(blocks, capacity);
 
 	if (table) {
-		memcpy(&blocks->spare[class_of(capacity)], table, sizeof table);
 		memset(table, 0, capacity * sizeof *table);
 		return table;
 	}
@@ -287,6 +304,23 @@ struct block *blocks_find(const struct blocks *blocks, uint64_t address)
 	return find(blocks, address, BLOCKS_NO_HINT, &region);
 }
 
+// Memory matters from here on: a table that is too large for what is in it becomes as small as that
+// allows. Those that become free are for the regions to come.
+static void tighten(struct blocks *blocks)
+{
+	blocks->tight = true;
+	for (size_t i = 0; i < blocks->capacity; i++) {
+		struct blocks_region *region = &blocks->regions[i];
+		size_t capacity = region->capacity;
+
+		while (capacity > SLOTS_KEPT &&
+		       (region->count + 1) * FULL_OF <= (uint32_t)capacity / 2 * FULL)
+			capacity /= 2;
+		if (capacity < region->capacity)
+			resize(blocks, region, capacity);
+	}
+}
+
 // The region of an address, with room for one more block. The directory is at most three quarters
 // full. A region's table doubles from 4 slots on, at five eighths; where there are 1,048,576 blocks
 // or more and the table is not roomy, at seven.
@@ -303,9 +337,10 @@ static struct blocks_region *make_room(struct blocks *blocks, uint64_t address,
 		*region = (struct blocks_region){ .key = key };
 		blocks->used++;
 	}
+	if (!blocks->tight && !blocks->roomy && blocks->count == ROOMY_MAX)
+		tighten(blocks);
 	if ((region->count + 1) * FULL_OF >
-	    region->capacity *
-		    (uint32_t)(blocks->roomy || blocks->count < ROOMY_MAX ? FULL_ROOMY : FULL))
+	    region->capacity * (uint32_t)(blocks->tight ? FULL : FULL_ROOMY))
 		resize(blocks, region, region->capacity ? region->capacity * (size_t)2 : SLOTS_MIN);
 	return region;
 }
@@ -364,7 +399,8 @@ bool blocks_take_at(struct blocks *blocks, uint64_t address, struct blocks_hint 
 		return false;
 	*block = *slot;
 	remove_slot(blocks, region, slot);
-	blocks->count--;
+	if (--blocks->count < ROOMY_MAX / 2)
+		blocks->tight = false;
 	return true;
 }
 

@@ -2,10 +2,11 @@
 //
 // What is side by side in the program's memory is side by side here: addresses fall into
 // *regions* of 64 KiB, and each region has a small table of its own, 16 bytes a slot, from an
-// eighth to seven eighths full; while there are less than a million blocks, or where `roomy` is
-// set, to five eighths, which takes a fifth more memory and finds small blocks side by side up
-// to twice as fast. Programs touch neighbours one after the other, so most lookups find the
-// table and the slot in a cache, where one large table would miss twice (page and line).
+// eighth to seven eighths full; up to a million blocks, or where `roomy` is set, to five eighths,
+// which takes a fifth more memory and finds small blocks side by side up to twice as fast. When
+// the million is reached, tables that are too large for seven are made smaller. Programs touch
+// neighbours one after the other, so most lookups find the table and the slot in a cache, where
+// one large table would miss twice (page and line).
 // Removing closes the gap, so there are no tombstones. A region that is empty gives its table
 // back, unless it is a small one: those go when the directory of regions would have to grow.
 // Tables that were given back are for other regions; the system has them back with blocks_fini.
@@ -36,6 +37,7 @@ struct blocks {
 	size_t used;                   // of them, empty ones included
 	size_t count;                  // blocks
 	bool roomy;                    // the user's, from the beginning on
+	bool tight;                    // there are, or lately were, a million blocks
 	uint64_t *huge;                // sizes that have no room in a slot
 	size_t huge_count, huge_capacity;
 
@@ -43,6 +45,7 @@ struct blocks {
 	struct blocks_piece *pieces;
 	struct block *fresh; // of the last one, what was not yet cut
 	size_t fresh_slots;
+	size_t slots;                        // of all pieces
 	struct block *spare[BLOCKS_CLASSES]; // tables given back, by size
 };
 
