@@ -6,6 +6,9 @@
 // The three differ in two kinds of lines, which a dialect reads: a sum ("Direct leak of 24 byte(s)
 // in 1 object(s)") and a frame ("#1 0x401136 in make app.c:5:3"). A line that is neither ends a
 // stack, so what a program prints in between does no harm.
+//
+// The first two say of a sum whether the program could still find its blocks: definitely lost, or
+// direct, is unreachable; indirectly lost is held; possibly lost is inside (trace.h).
 #include "base/mem.h"
 #include "base/str.h"
 #include "import/import_formats.h"
@@ -16,28 +19,39 @@
 
 enum { FRAMES_MAX = 1 << 10, STEP_NS = 1000000000 };
 
+// A line with a sum.
+struct leak {
+	uint64_t count, bytes;
+	uint64_t holds; // bytes of others that only these hold, and that may be in no other sum
+	uint8_t state;  // enum trace_reach_state; 0: the source does not know
+};
+
 // A sum is open from its line until its stack ends; then it is added to the series.
 struct leaks {
 	struct import_work *work;
 	struct intake *intake;
 	const struct dialect *dialect;
+	process_id process;
 	thread_id thread;
-	uint64_t count, bytes; // of the sum whose stack is told
-	bool open;             // there is one
-	bool begun;            // a snapshot
-	uint64_t snapshots;    // before it
+	struct leak sum;    // whose stack is told
+	bool open;          // there is one
+	bool begun;         // a snapshot
+	uint64_t snapshots; // before it
 	frame_id frames[FRAMES_MAX];
 	size_t frames_count;
-	uint64_t cut; // frames that did not fit
+	uint64_t cut;                           // frames that did not fit
+	uint64_t indirect_told, indirect_bytes; // held by what is lost: as its sums say; in sums
 };
 
 struct dialect {
-	// A line with a sum's bytes and blocks.
-	bool (*take_sum)(const char *line, uint64_t *bytes, uint64_t *count);
+	// A line with a sum's bytes and blocks. `leak` is { 0 } before.
+	bool (*take_sum)(const char *line, struct leak *leak);
 	// A frame of the stack behind it; 0: it is none.
 	frame_id (*take_frame)(struct leaks *leaks, char *line);
 	// Whether the line begins another snapshot; NULL: there is one.
 	bool (*begins)(const char *line);
+	const char *command; // what comes before the program's command; NULL: it is not told
+	bool reached;        // sums have states
 };
 
 // ---- numbers and words ----
@@ -101,13 +115,14 @@ static uint32_t split_line(char *file)
 // ---- LeakSanitizer ----
 
 // `Direct leak of 24 byte(s) in 1 object(s) allocated from:`
-static bool take_lsan_sum(const char *line, uint64_t *bytes, uint64_t *count)
+static bool take_lsan_sum(const char *line, struct leak *leak)
 {
 	const char *at = strstr(line, "irect leak of ");
 
-	at = at ? take_number(at + strlen("irect leak of "), bytes) : NULL;
+	leak->state = at && at > line && at[-1] == 'D' ? TRACE_REACH_UNREACHABLE : TRACE_REACH_HELD;
+	at = at ? take_number(at + strlen("irect leak of "), &leak->bytes) : NULL;
 	at = skip_word(at, " byte(s) in ");
-	return at && take_number(at, count);
+	return at && take_number(at, &leak->count);
 }
 
 // `    #1 0x401136 in make /tmp/app.c:5:3` or `… in make (/tmp/app+0x1136) (BuildId: …)`
@@ -157,18 +172,46 @@ static const char *skip_pid(const char *line)
 	return skip_word(at, "== ");
 }
 
-// `24 (16 direct, 8 indirect) bytes in 1 blocks are definitely lost in loss record 1 of 2`
-// The first number counts: all that is lost, directly and by other lost blocks.
-static bool take_memcheck_sum(const char *line, uint64_t *bytes, uint64_t *count)
+// `definitely lost in loss record …`. 0: it is none of these.
+static uint8_t memcheck_state(const char *at)
 {
-	const char *at = skip_pid(line), *direct;
+	static const char *const words[TRACE_REACH_STATES_COUNT] = {
+		[TRACE_REACH_REACHABLE] = "still reachable in ",
+		[TRACE_REACH_INSIDE] = "possibly lost in ",
+		[TRACE_REACH_UNREACHABLE] = "definitely lost in ",
+		[TRACE_REACH_HELD] = "indirectly lost in ",
+	};
 
-	at = at ? take_number(at, bytes) : NULL;
-	if (at && (direct = skip_word(at, " (")) != NULL)
-		at = take_number(direct, bytes) && strchr(at, ')') ? strchr(at, ')') + 1 : NULL;
+	for (uint8_t state = 1; state < TRACE_REACH_STATES_COUNT; state++)
+		if (skip_word(at, words[state]))
+			return state;
+	return 0;
+}
+
+// `24 (16 direct, 8 indirect) bytes in 1 blocks are definitely lost in loss record 1 of 2`
+// The direct ones are in its blocks. The others are of other stacks, and where these are shown
+// (--show-leak-kinds=all) they have sums of their own.
+static const char *take_memcheck_bytes(const char *at, struct leak *leak)
+{
+	const char *direct = take_number(at, &leak->bytes);
+
+	if (!skip_word(direct, " ("))
+		return direct;
+	at = take_number(skip_word(direct, " ("), &leak->bytes);
+	at = skip_word(at, " direct, ");
+	return skip_word(at ? take_number(at, &leak->holds) : NULL, " indirect)");
+}
+
+static bool take_memcheck_sum(const char *line, struct leak *leak)
+{
+	const char *at = skip_pid(line);
+
+	at = at ? take_memcheck_bytes(at, leak) : NULL;
 	at = skip_word(at, " bytes in ");
-	at = at ? take_number(at, count) : NULL;
-	return skip_word(at, " blocks are ") != NULL && strstr(at, "loss record") != NULL;
+	at = at ? take_number(at, &leak->count) : NULL;
+	at = skip_word(at, " blocks are ");
+	leak->state = at ? memcheck_state(at) : 0;
+	return leak->state && strstr(at, "loss record") != NULL;
 }
 
 // `==PID==    by 0x109156: main (app.c:5)` or `… ??? (in /usr/bin/app)`
@@ -202,12 +245,12 @@ static frame_id take_memcheck_frame(struct leaks *leaks, char *line)
 // ---- memleak ----
 
 // `	320 bytes in 10 allocations from stack`
-static bool take_memleak_sum(const char *line, uint64_t *bytes, uint64_t *count)
+static bool take_memleak_sum(const char *line, struct leak *leak)
 {
-	const char *at = take_number(line + strspn(line, " \t"), bytes);
+	const char *at = take_number(line + strspn(line, " \t"), &leak->bytes);
 
 	at = skip_word(at, " bytes in ");
-	at = at ? take_number(at, count) : NULL;
+	at = at ? take_number(at, &leak->count) : NULL;
 	return skip_word(at, " allocations from stack") != NULL;
 }
 
@@ -254,11 +297,28 @@ static void begin_snapshot(struct leaks *leaks, const char *line)
 	uint64_t time_ns = leaks->dialect->begins ? series_snapshots(work->series) : work->input;
 	struct str name = { 0 };
 
+	// The first definition: what the file says of the whole comes before it.
+	leaks->process = intake_process(leaks->intake, NULL);
+	leaks->thread = intake_thread(leaks->intake, leaks->process, NULL);
 	if (leaks->dialect->begins)
 		str_add_bytes(&name, line + 1, strcspn(line + 1, "]"));
 	series_begin(work->series, name.length ? name.text : path, time_ns * STEP_NS);
 	str_fini(&name);
 	leaks->begun = true;
+}
+
+static void add_sum(struct leaks *leaks, stack_id stack)
+{
+	const struct leak *sum = &leaks->sum;
+
+	if (!sum->state) {
+		series_add(leaks->work->series, leaks->thread, stack, 0, sum->count, sum->bytes);
+		return;
+	}
+	series_add_reached(leaks->work->series, leaks->thread, stack, sum->state, sum->count,
+			   sum->bytes);
+	leaks->indirect_told += sum->holds;
+	leaks->indirect_bytes += sum->state == TRACE_REACH_HELD ? sum->bytes : 0;
 }
 
 // Frames were told innermost first, and stacks are made from the outermost.
@@ -270,9 +330,36 @@ static void end_sum(struct leaks *leaks)
 	while (leaks->frames_count > 0)
 		stack = intake_stack(leaks->intake, stack, leaks->frames[--leaks->frames_count]);
 	if (leaks->open)
-		series_add(leaks->work->series, leaks->thread, stack, 0, leaks->count,
-			   leaks->bytes);
+		add_sum(leaks, stack);
 	leaks->open = false;
+}
+
+// What is lost by other lost blocks, and is in no sum of its own: one block, whose stack is that it
+// was not shown.
+static void put_indirect(struct leaks *leaks)
+{
+	static const char none[] = "[indirectly lost, of stacks that memcheck did not show]";
+	uint64_t bytes = leaks->indirect_told - leaks->indirect_bytes;
+
+	if (leaks->indirect_told <= leaks->indirect_bytes)
+		return;
+	series_add_reached(leaks->work->series, leaks->thread,
+			   intake_stack(leaks->intake, 0, named(leaks, none, "", 0)),
+			   TRACE_REACH_HELD, 1, bytes);
+	str_format(leaks->work->remarks,
+		   "%s bytes that are indirectly lost are of stacks that were not shown: they "
+		   "are one block (try: --show-leak-kinds=all)\n",
+		   STR_COUNT(bytes));
+}
+
+// Of the first file alone: the others are later moments of the same.
+static void take_command(struct leaks *leaks, const char *line)
+{
+	const char *word = leaks->dialect->command;
+	const char *at = word && !leaks->begun ? strstr(line, word) : NULL;
+
+	if (at && !intake_info(leaks->intake)->command)
+		intake_info(leaks->intake)->command = mem_copy_text(at + strlen(word));
 }
 
 // Each line is one of four things; the order of the questions matters, as a sum may look like a
@@ -280,7 +367,7 @@ static void end_sum(struct leaks *leaks)
 static void read_line(struct leaks *leaks, char *line)
 {
 	const struct dialect *dialect = leaks->dialect;
-	uint64_t bytes, count;
+	struct leak sum = { 0 };
 	frame_id frame;
 
 	if (dialect->begins && dialect->begins(line)) {
@@ -288,18 +375,18 @@ static void read_line(struct leaks *leaks, char *line)
 		if (leaks->begun)
 			series_end(leaks->work->series);
 		begin_snapshot(leaks, line);
-	} else if (dialect->take_sum(line, &bytes, &count)) {
+	} else if (dialect->take_sum(line, &sum)) {
 		end_sum(leaks);
 		if (!leaks->begun)
 			begin_snapshot(leaks, line);
 		leaks->open = true;
-		leaks->bytes = bytes;
-		leaks->count = count;
+		leaks->sum = sum;
 	} else if (leaks->open && (frame = dialect->take_frame(leaks, line)) != 0) {
 		if (leaks->frames_count < FRAMES_MAX)
 			leaks->frames[leaks->frames_count++] = frame;
 	} else {
 		end_sum(leaks);
+		take_command(leaks, line);
 	}
 }
 
@@ -314,12 +401,16 @@ static bool read_report(struct import_work *work, const struct dialect *dialect)
 		intake_lacks(work->intake, dialect->begins ? "numbered" : "leaks");
 		intake_lacks(work->intake, "no-threads");
 	}
-	leaks.thread = intake_thread(work->intake, intake_process(work->intake, NULL), NULL);
 	while (import_line(work, &line, &length))
 		read_line(&leaks, line);
 	end_sum(&leaks);
-	if (leaks.begun)
+	if (leaks.begun) {
+		put_indirect(&leaks);
 		series_end(work->series);
+	}
+	// Of several files the last one is the end.
+	if (leaks.begun && dialect->reached && work->input + 1 == work->options->inputs_count)
+		series_end_reached(work->series, leaks.process);
 	return true;
 }
 
@@ -347,12 +438,17 @@ static bool is_memleak(const char *head, size_t length)
 
 static bool read_lsan(struct import_work *work, struct err *)
 {
-	return read_report(work, &(struct dialect){ take_lsan_sum, take_lsan_frame, NULL });
+	return read_report(work, &(struct dialect){ .take_sum = take_lsan_sum,
+						    .take_frame = take_lsan_frame,
+						    .reached = true });
 }
 
 static bool read_memcheck(struct import_work *work, struct err *)
 {
-	return read_report(work, &(struct dialect){ take_memcheck_sum, take_memcheck_frame, NULL });
+	return read_report(work, &(struct dialect){ .take_sum = take_memcheck_sum,
+						    .take_frame = take_memcheck_frame,
+						    .command = "== Command: ",
+						    .reached = true });
 }
 
 static bool read_memleak(struct import_work *work, struct err *)
@@ -360,8 +456,9 @@ static bool read_memleak(struct import_work *work, struct err *)
 	if (work->input == 0)
 		str_add(work->remarks, "memleak prints its largest stacks alone: others are in no "
 				       "snapshot\n");
-	return read_report(work, &(struct dialect){ take_memleak_sum, take_memleak_frame,
-						    begins_memleak });
+	return read_report(work, &(struct dialect){ .take_sum = take_memleak_sum,
+						    .take_frame = take_memleak_frame,
+						    .begins = begins_memleak });
 }
 
 const struct import_format import_lsan = {

@@ -457,6 +457,12 @@ void intake_exit(struct intake *intake, process_id process, uint64_t time_ns, en
 		writer_process_end(intake->writer, process, time_ns, how, value);
 }
 
+void intake_reach(struct intake *intake, const struct trace_reach *reach)
+{
+	if (writer_of(intake))
+		writer_reach(intake->writer, reach);
+}
+
 void intake_mark(struct intake *intake, uint64_t time_ns, const char *name)
 {
 	follow_time(intake, time_ns);

@@ -64,6 +64,9 @@ void intake_note(struct intake *intake, const struct trace_note *note);
 void intake_exit(struct intake *intake, process_id process, uint64_t time_ns, enum trace_exit how,
 		 uint32_t value);
 
+// Which blocks were reachable at the process's end.
+void intake_reach(struct intake *intake, const struct trace_reach *reach);
+
 // A moment that has a name.
 void intake_mark(struct intake *intake, uint64_t time_ns, const char *name);
 

@@ -13,13 +13,16 @@
 
 #include "base/index_set.h"
 #include "base/mem.h"
+#include "base/sort.h"
+
+#include <stdlib.h>
 
 enum {
 	BLOCKS_MAX = 1 << 21, // of a snapshot; more are told as fewer and larger ones
 	ROOM_MAX = 1 << 30,   // of addresses, for a block
 };
 
-// What lives of a thread, a stack and a size.
+// What lives of a thread, a stack, a size and a state.
 // What is without `new_` is what events have told so far; `new_` is what this snapshot says.
 // series_end makes the first equal to the second.
 struct sum {
@@ -31,6 +34,7 @@ struct sum {
 	uint64_t freed_count, freed_bytes;         // so far, as the events have it
 	uint64_t new_freed_count, new_freed_bytes; // up to this snapshot
 	uint32_t top;                              // its latest block, + 1
+	uint8_t state;                             // enum trace_reach_state; 0: it is not known
 	bool joined;
 };
 
@@ -94,16 +98,17 @@ static bool same_sum(const void *context, uint32_t position, const void *key)
 	const struct sum *wanted = key;
 
 	return sum->thread == wanted->thread && sum->stack == wanted->stack &&
-	       sum->size == wanted->size;
+	       sum->size == wanted->size && sum->state == wanted->state;
 }
 
-// Sums are found by a hash of the three; they are never removed, so a stack that comes back goes
+// Sums are found by a hash of the four; they are never removed, so a stack that comes back goes
 // on.
-static struct sum *sum_of(struct series *series, thread_id thread, stack_id stack, uint64_t size)
+static struct sum *sum_of(struct series *series, thread_id thread, stack_id stack, uint64_t size,
+			  uint8_t state)
 {
-	struct sum wanted = { .thread = thread, .stack = stack, .size = size };
-	uint64_t key[3] = { thread, stack, size };
-	uint32_t at = index_set_put(&series->by_key, index_set_hash(key, 3), same_sum, series,
+	struct sum wanted = { .thread = thread, .stack = stack, .size = size, .state = state };
+	uint64_t key[4] = { thread, stack, size, state };
+	uint32_t at = index_set_put(&series->by_key, index_set_hash(key, 4), same_sum, series,
 				    &wanted, (uint32_t)series->sums_count);
 
 	ASSERT(at <= series->sums_count && series->sums_count < UINT32_MAX);
@@ -121,16 +126,25 @@ static void add(uint64_t *sum, uint64_t more)
 }
 
 // Bytes without a count are one block.
+static void add_living(struct sum *sum, uint64_t count, uint64_t bytes)
+{
+	add(&sum->new_count, count ? count : 1);
+	add(&sum->new_bytes, bytes);
+}
+
 void series_add(struct series *series, thread_id thread, stack_id stack, uint64_t size,
 		uint64_t count, uint64_t bytes)
 {
-	struct sum *sum;
+	if (count || bytes)
+		add_living(sum_of(series, thread, stack, size, 0), count, bytes);
+}
 
-	if (count == 0 && bytes == 0)
-		return;
-	sum = sum_of(series, thread, stack, size);
-	add(&sum->new_count, count ? count : 1);
-	add(&sum->new_bytes, bytes);
+void series_add_reached(struct series *series, thread_id thread, stack_id stack, uint8_t state,
+			uint64_t count, uint64_t bytes)
+{
+	ASSERT(state > 0 && state < TRACE_REACH_STATES_COUNT);
+	if (count || bytes)
+		add_living(sum_of(series, thread, stack, 0, state), count, bytes);
 }
 
 void series_add_freed(struct series *series, thread_id thread, stack_id stack, uint64_t size,
@@ -140,7 +154,7 @@ void series_add_freed(struct series *series, thread_id thread, stack_id stack, u
 
 	if (count == 0)
 		return;
-	sum = sum_of(series, thread, stack, size);
+	sum = sum_of(series, thread, stack, size, 0);
 	add(&sum->new_freed_count, count);
 	add(&sum->new_freed_bytes, bytes);
 }
@@ -354,6 +368,38 @@ void series_end(struct series *series)
 		settle(series, &series->sums[i]);
 	series->snapshots++;
 	intake_mark(series->intake, series->time_ns, series->name);
+}
+
+SORT_ORDER(by_address, struct trace_reach_block, SORT_RISES(address))
+
+// Addresses rise as blocks begin, over all sums: a list has them in the order of its own sum alone.
+void series_end_reached(struct series *series, process_id process)
+{
+	struct trace_reach reach = { .process = process,
+				     .reason = TRACE_SNAPSHOT_EXIT,
+				     .time_ns = series->time_ns,
+				     .number = intake_events(series->intake) };
+
+	reach.blocks = mem_alloc(series->blocks_count + 1, sizeof *reach.blocks);
+	for (size_t i = 0; i < series->sums_count; i++) {
+		const struct sum *sum = &series->sums[i];
+
+		for (uint32_t at = sum->state ? sum->top : 0; at;
+		     at = series->blocks[at - 1].below) {
+			ASSERT(at <= series->blocks_count && reach.count < series->blocks_count);
+			reach.blocks[reach.count++] = (struct trace_reach_block){
+				.address = series->blocks[at - 1].address,
+				.size = series->blocks[at - 1].size,
+				.stack = sum->stack,
+				.thread = sum->thread,
+				.state = sum->state,
+			};
+		}
+	}
+	reach.total = reach.count;
+	qsort(reach.blocks, (size_t)reach.count, sizeof *reach.blocks, by_address);
+	intake_reach(series->intake, &reach);
+	mem_free(reach.blocks);
 }
 
 uint64_t series_snapshots(const struct series *series)

@@ -82,6 +82,78 @@ def leaks_that_memcheck_finds_are_read():
     assert any(frame["line"] == 3 for frame in row["keys"]["stack"]), row
 
 
+LOSES = r"""
+#include <stdlib.h>
+struct node { struct node *next; char data[1000]; };
+__attribute__((noinline)) static struct node *chain(int count)
+{
+	struct node *first = NULL;
+	for (int i = 0; i < count; i++) {
+		struct node *one = calloc(1, sizeof *one);
+		one->next = first;
+		first = one;
+	}
+	return first;
+}
+__attribute__((noinline)) static void lose(int count)
+{
+	struct node *volatile head = calloc(1, sizeof *head);
+	head->next = chain(count);
+	head = NULL;
+}
+char *volatile kept, *volatile inside;
+__attribute__((noinline)) static void clear(void) { volatile char stack[8192] = { 0 }; (void)stack; }
+int main(void)
+{
+	for (int i = 0; i < 30; i++)
+		lose(10);
+	clear();
+	kept = malloc(5000);
+	inside = (char *)malloc(7000) + 100;
+	return 0;
+}
+"""
+
+
+def lost_of(path):
+    """The findings of a loss: (blocks, bytes) by function; and what `report` says is unreachable."""
+    found = {next(frame["function"] for frame in one["stack"] if "alloc" not in frame["function"]):
+             (one["figures"]["count"], one["figures"]["bytes"])
+             for one in answer("findings", path)["findings"] if one["kind"] == "unreachable"}
+    reached = answer("report", path)["heap"]["reachability"]
+    lost = [reached[state] for state in ("unreachable", "held", "inside", "reachable")]
+    return found, [one["bytes"] for one in lost]
+
+
+@test
+def what_memcheck_says_is_lost_is_a_finding():
+    subprocess.run(["gcc", "-g", "-O0", "-o", "loses", text("loses.c", LOSES)], check=True)
+    for number, words in enumerate((["--show-leak-kinds=all"], [])):
+        if not shutil.which("valgrind"):
+            raise Skip("valgrind is not installed")
+        subprocess.run(["valgrind", "--leak-check=full", f"--log-file=loses{number}.txt", *words, "./loses"], check=True,
+                       capture_output=True)
+        said = run("import", f"loses{number}.txt", "-o", f"loses{number}.tide").stderr
+        assert ("--show-leak-kinds=all" in said) == (number == 1), said
+        found, lost = lost_of(f"loses{number}.tide")
+        held = "chain" if number == 0 else "[indirectly lost, of stacks that memcheck did not show]"
+        assert found == {"lose": (30, 30240), held: (300 if number == 0 else 1, 302400)}, found
+        assert lost == [30240, 302400, 7000, 5000 if number == 0 else 0], lost
+        run("check", f"loses{number}.tide", "--max-unreachable", "332640")
+        run("check", f"loses{number}.tide", "--max-unreachable", "332639", check=1)
+        assert answer("report", f"loses{number}.tide")["trace"]["command"] == "./loses"
+
+
+@test
+def direct_and_indirect_leaks_of_the_sanitizer_are_findings():
+    subprocess.run(["gcc", "-g", "-O0", "-fsanitize=leak", "-o", "loses", text("loses.c", LOSES)], check=True)
+    with open("lost.txt", "w") as out:
+        subprocess.run(["./loses"], stderr=out, check=False)
+    found, lost = lost_of(imported("lost.txt"))
+    assert found == {"lose": (30, 30240), "chain": (300, 302400)}, found
+    assert lost == [30240, 302400, 0, 0], lost
+
+
 @test
 def snapshots_of_massif_are_read():
     valgrind("--tool=massif", "--detailed-freq=1", "--massif-out-file=massif.out")

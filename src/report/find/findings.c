@@ -59,7 +59,8 @@ const struct findings_kind findings_kinds[] = {
 	  "both seen, and not of a process in which a file has operators of its own in place of "
 	  "the C++ library's: these may do as they like.",
 	  findings_mismatch },
-	{ "unreachable", "blocks that nothing points to", FINDINGS_PROBLEM, FINDINGS_EVERY_CALL,
+	{ "unreachable", "blocks that nothing points to", FINDINGS_PROBLEM,
+	  FINDINGS_EVERY_CALL | FINDINGS_REACH,
 	  "Blocks that were live when their process ended, and to which no pointer led any more: "
 	  "not from registers, stacks, globals or thread-local variables, nor from blocks that "
 	  "these lead to (record --reachability). Such a block cannot be freed: it is a leak. What "
@@ -608,7 +609,8 @@ static const char *import_lacks(const struct findings *findings, unsigned needs)
 
 	if (import && !(needs & FINDINGS_VM) && !(layers & WINDOW_HEAP))
 		return "there is no heap in what was imported";
-	if ((needs & (FINDINGS_EVERY_CALL | FINDINGS_FREES)) && cautions_lacks(info, "snapshots"))
+	if ((needs & (FINDINGS_EVERY_CALL | FINDINGS_FREES)) && cautions_lacks(info, "snapshots") &&
+	    !((needs & FINDINGS_REACH) && reader_reaches_count(asked->reader) > 0))
 		return "needs each call, and what was imported is made of sums";
 	if ((needs & FINDINGS_LEVELS) && cautions_lacks(info, "leaks"))
 		return "needs what lived over time, and what was imported is what was left at the "

@@ -44,6 +44,7 @@ enum findings_needs {
 	FINDINGS_VM = 1 << 14,    // calls on virtual memory
 	FINDINGS_FAILED = 1 << 15,
 	FINDINGS_EXITS = 1 << 16, // how processes ended
+	FINDINGS_REACH = 1 << 17, // what is reachable: sums may have it, too
 };
 
 // Blocks that one stack of a process allocated and another one freed (or that of no call: 0).

@@ -2,13 +2,54 @@
 //
 // For example, a site that lost a list's head of 64 bytes and by it 1,000 nodes of other sites: one
 // finding of 1 block with 1,000 more, of all their bytes, since freeing the head would free them.
-// What is only held is no finding of its own: its leak is.
+// What is only held is no finding of its own: its leak is, but where it is not known (an import).
 #include "report/find/findings_own.h"
 
 #include "base/mem.h"
+#include "report/ask/cautions.h"
 #include "report/find/reached.h"
 
 enum { LEAK_BYTES = 16 << 10 };
+
+// Who found it out, and when.
+static void say_why(struct findings *findings, struct finding *finding, const char *them)
+{
+	const struct trace_info *info = reader_info(findings->asked->reader);
+
+	if (cautions_is_import(info))
+		findings_say(&finding->why, "what was imported says that it was so at the end");
+	else
+		findings_say(&finding->why,
+			     "no pointer to %s was found in its memory, behind all destructors: "
+			     "since when there was none is not known (record --reachability-at "
+			     "MARK asks earlier)",
+			     them);
+}
+
+// Blocks that are lost by others: by which is not known.
+static void tell_loose(struct findings *findings, const struct findings_kind *kind,
+		       const struct reached_site *site)
+{
+	const struct heap_amount *lost = &site->loose;
+	struct finding *finding =
+		findings_add(findings, kind, FINDINGS_LIKELY, site->process, site->stack);
+	bool one = lost->count == 1;
+
+	findings_say(&finding->what,
+		     "%s block%s of %s, %s in all, had not been freed at the end, and only blocks "
+		     "that nothing pointed to led to %s any more.",
+		     STR_COUNT(lost->count), one ? "" : "s",
+		     findings_function(findings, site->stack), STR_BYTES(lost->bytes),
+		     one ? "it" : "them");
+	say_why(findings, finding, one ? "it" : "them");
+	findings_say(&finding->advice, "free %s with the block%s by which %s lost",
+		     one ? "it" : "them", one ? "" : "s", one ? "it is" : "they are");
+	findings_figure(finding, "count", "blocks", FINDINGS_COUNT, lost->count);
+	findings_figure(finding, "bytes", "lost", FINDINGS_BYTES, lost->bytes);
+	finding->saves_bytes = lost->bytes;
+	finding->at_end = true;
+	findings_command(findings, finding, "active", "-n 0", false, true);
+}
 
 // What only these blocks hold is counted with them: without them it would have been free to go.
 static void tell(struct findings *findings, const struct findings_kind *kind,
@@ -29,17 +70,17 @@ static void tell(struct findings *findings, const struct findings_kind *kind,
 		     STR_COUNT(lost->count), one ? "" : "s",
 		     findings_function(findings, site->stack), str_get(&with),
 		     STR_BYTES(lost->bytes + site->holds.bytes), one ? "it" : "them");
-	findings_say(&finding->why,
-		     "no pointer to %s was found in its memory, behind all destructors: since when "
-		     "there was none is not known (record --reachability-at MARK asks earlier)",
-		     one ? "it" : "them");
+	say_why(findings, finding, one ? "it" : "them");
 	str_fini(&with);
 	findings_say(&finding->advice,
 		     "free them where the last pointer to them is given up, or keep it");
 	findings_figure(finding, "count", "blocks", FINDINGS_COUNT, lost->count);
 	findings_figure(finding, "bytes", "lost", FINDINGS_BYTES, lost->bytes);
-	findings_figure(finding, "held_count", "held by them", FINDINGS_COUNT, site->holds.count);
-	findings_figure(finding, "held_bytes", "held", FINDINGS_BYTES, site->holds.bytes);
+	if (!cautions_is_import(reader_info(findings->asked->reader))) {
+		findings_figure(finding, "held_count", "held by them", FINDINGS_COUNT,
+				site->holds.count);
+		findings_figure(finding, "held_bytes", "held", FINDINGS_BYTES, site->holds.bytes);
+	}
 	finding->saves_bytes = lost->bytes + site->holds.bytes;
 	finding->at_end = true;
 	findings_command(findings, finding, "active", "-n 0", false, true);
@@ -60,6 +101,8 @@ bool findings_unreachable(struct findings *findings, const struct findings_kind 
 		if (site->states[TRACE_REACH_UNREACHABLE].bytes + site->holds.bytes >= LEAK_BYTES &&
 		    site->states[TRACE_REACH_UNREACHABLE].count > 0)
 			tell(findings, kind, site);
+		if (site->loose.bytes >= LEAK_BYTES)
+			tell_loose(findings, kind, site);
 	}
 	reached_fini(&reached);
 	return true;

@@ -158,7 +158,8 @@ static uint32_t leak_of(struct leaks *leaks, uint32_t at)
 }
 
 // Adds each block that is held to the site of the leak that holds it. The filters ask for the leak,
-// as what a selected site holds is of interest whatever it is.
+// as what a selected site holds is of interest whatever it is. Sums that were imported do not say
+// which leak holds a block: it is its own site's.
 static void add_leaks(struct reached *reached, const struct query *query, process_id process,
 		      const struct trace_reach *reach)
 {
@@ -177,6 +178,9 @@ static void add_leaks(struct reached *reached, const struct query *query, proces
 		leak = &reach->blocks[leak_of(&leaks, i)];
 		if (leak->state == TRACE_REACH_UNREACHABLE && selects(query, leak))
 			add(&put_site(reached, process, leak->stack)->holds, reach->blocks[i].size);
+		else if (leak->state == TRACE_REACH_HELD && selects(query, &reach->blocks[i]))
+			add(&put_site(reached, process, reach->blocks[i].stack)->loose,
+			    reach->blocks[i].size);
 	}
 	MEM_FREE(leaks.of, leaks.path);
 }
