@@ -533,17 +533,32 @@ static bool row_needs(const struct spikes_row *row, const struct window_stretch 
 						: stretch->bytes_low <= half;
 }
 
+// Whether a row has not risen at the stretch's end, wherever in it the level was: all of it is at
+// the base or below, and before the body.
+static bool stays_low(const struct spikes_row *row, const struct window_stretch *stretch)
+{
+	return row->hill.body_edge > stretch->to && stretch->bytes_high <= row->hill.base;
+}
+
 // Whether the stretch may be passed over whole: no row opens in it, and none that is open can
-// change.
+// change, but that one which stays low begins after it. What is held back is a step of its own, at
+// which others may change.
 static bool flanks_past(void *context, const struct window_stretch *stretch)
 {
 	struct flanks *flanks = context;
+	bool held = flanks->meter.held > 0;
 
 	if (flanks->next < flanks->count && flanks->rows[flanks->next]->hill.from < stretch->to)
 		return false;
-	for (size_t i = 0; i < flanks->open_count; i++)
-		if (row_needs(flanks->open[i], stretch))
+	for (size_t i = 0; i < flanks->open_count; i++) {
+		const struct spikes_row *row = flanks->open[i];
+
+		if ((held || !stays_low(row, stretch)) && row_needs(row, stretch))
 			return false;
+	}
+	for (size_t i = 0; i < flanks->open_count; i++)
+		if (!held && stays_low(flanks->open[i], stretch))
+			begin_at(flanks->open[i], stretch->to, stretch->bytes_end);
 	if (meter_pass(&flanks->meter, stretch))
 		flanks->before = stretch->bytes_end;
 	return true;
