@@ -33,6 +33,9 @@ void mem_free_all(const void *const *list, size_t count);
 // pages.
 void *mem_alloc_table(size_t count, size_t size_bytes);
 
+// The same with anything in it, which begins at a large page.
+void *mem_raw_table(size_t count, size_t size_bytes);
+
 // Zeroed memory straight from the system, for one large table; the system is asked for large pages
 // where one has room. Given back with mem_unmap and the same size.
 void *mem_map(size_t size_bytes);

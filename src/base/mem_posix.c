@@ -26,6 +26,25 @@ void *mem_alloc_table(size_t count, size_t size_bytes)
 	return table;
 }
 
+// A table that begins within a large page, and ends in one, has up to 1,000 small pages there. What
+// is asked for is whole large pages, but for a rest of less than half of one.
+void *mem_raw_table(size_t count, size_t size_bytes)
+{
+	enum { LARGE = 1 << 21 };
+	size_t size, rest;
+	void *table = NULL;
+
+	if (__builtin_mul_overflow(count, size_bytes, &size) || size > SIZE_MAX - LARGE)
+		mem_none(count, size_bytes);
+	rest = size % LARGE;
+	if (rest >= LARGE / 2)
+		size += LARGE - rest;
+	if (posix_memalign(&table, LARGE, size ? size : 1))
+		mem_none(count, size_bytes);
+	madvise(table, size & ~(size_t)(LARGE - 1), MADV_HUGEPAGE);
+	return table;
+}
+
 void *mem_map(size_t size_bytes)
 {
 	enum { LARGE = 2 << 20 };

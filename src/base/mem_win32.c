@@ -12,6 +12,11 @@ void *mem_alloc_table(size_t count, size_t size_bytes)
 	return mem_alloc(count, size_bytes);
 }
 
+void *mem_raw_table(size_t count, size_t size_bytes)
+{
+	return mem_resize(NULL, count, size_bytes);
+}
+
 void *mem_map(size_t size_bytes)
 {
 	void *ptr = VirtualAlloc(NULL, size_bytes, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);

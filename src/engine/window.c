@@ -29,6 +29,7 @@
 #include "engine/index/index_moment.h"
 #include "engine/index/index_plateau.h"
 #include "engine/index/index_sorted.h"
+#include "engine/index/index_tables.h"
 #include "engine/index/plain.h"
 #include "engine/window_series.h"
 #include "engine/window_source.h"
@@ -46,6 +47,7 @@ _Static_assert(sizeof(struct heap_amount) == 2 * sizeof(uint64_t), "the same");
 enum {
 	MEMORY_DEFAULT = 256 << 20,
 	MEMORY_LEAST = 32 << 20,
+	KEPT_SHARE = 4,         // of a question's memory, tables that are kept for the next
 	PLAIN_EVENTS = 1 << 16, // traces up to this need no index
 };
 
@@ -348,6 +350,8 @@ struct window *window_share(const struct window *window, struct reader *reader)
 void window_memory(struct window *window, uint64_t memory_bytes)
 {
 	window->index.memory_bytes = memory_bytes;
+	if (window->index.tables)
+		index_tables_limit(window->index.tables, index_room(&window->index, KEPT_SHARE, 1));
 }
 
 void window_stop(struct window *window, bool (*stop)(void *context), void *context)
@@ -568,7 +572,8 @@ bool window_ask(struct window *window, const struct window_query *query,
 
 void window_result_fini(struct window_result *result)
 {
-	MEM_FREE(result->rows, result->rests, result->spreads);
+	index_tables_put(result->home, result->rows, result->room, sizeof *result->rows);
+	MEM_FREE(result->rests, result->spreads);
 	*result = (struct window_result){ 0 };
 }
 

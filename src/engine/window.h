@@ -296,7 +296,17 @@ struct window_result {
 	struct window_row total;
 	struct window_rest total_rest;
 	struct window_spread total_spread;
+	// Private: where rows go back to, and for how many they have room at least. Who gives a
+	// result other rows sets both to 0.
+	struct index_tables *home;
+	size_t room;
 };
+
+// For so many rows there is room.
+static inline size_t window_room(const struct window_result *result)
+{
+	return result->room > result->rows_count ? result->room : result->rows_count;
+}
 
 static inline struct window_rest window_rest_of(const struct window_result *result, uint32_t group)
 {
@@ -304,9 +314,11 @@ static inline struct window_rest window_rest_of(const struct window_result *resu
 }
 
 // Answers the query. The caller calls window_result_fini. False: the index cannot be read. Of a
-// sampled recording it estimates the whole, unless the query says as_it_is.
+// sampled recording it estimates the whole, unless the query says as_it_is. Large tables are kept
+// for the next question, and so are the rows: up to a quarter of its memory.
 bool window_ask(struct window *window, const struct window_query *query,
 		struct window_result *result, struct err *err);
+// Before the window is closed.
 void window_result_fini(struct window_result *result);
 
 // For the engines: the group's rest, new (all 0) or known, of rests with room for *capacity. Valid

@@ -75,11 +75,12 @@ struct index {
 	struct reader_damage damage;
 	struct window_mark *marks; // names are owned
 	size_t marks_count;
-	struct plain vm;           // the layer of virtual memory
-	uint64_t head_bytes;       // of the file `head`
-	int directory;             // -1: not open
-	uint64_t memory_bytes;     // that a question may take; 0: its default
-	_Atomic bool sorted_never; // index_sorted: what it keeps could not be made
+	struct plain vm;             // the layer of virtual memory
+	uint64_t head_bytes;         // of the file `head`
+	int directory;               // -1: not open
+	struct index_tables *tables; // of questions; NULL while it is built
+	uint64_t memory_bytes;       // that a question may take; 0: its default
+	_Atomic bool sorted_never;   // index_sorted: what it keeps could not be made
 	// Asked wherever many blocks are gone through: true stops, with ERR_STOPPED (NULL: no).
 	bool (*stop)(void *context);
 	void *context; // borrowed

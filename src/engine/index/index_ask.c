@@ -25,6 +25,7 @@
 #include "base/rising.h"
 #include "engine/index/index_lists.h"
 #include "engine/index/index_rows.h"
+#include "engine/index/index_tables.h"
 #include "engine/index/index_tally.h"
 #include "os/thread.h"
 
@@ -224,6 +225,17 @@ static bool is_short(const struct index *index, const struct window_query *query
 	return query->to - query->from <= index->shape.short_steps;
 }
 
+// A quarter of them, that two threads share.
+static bool clear_cells(void *context, unsigned part, struct err *)
+{
+	const struct cell_state *state = context;
+	size_t count = state->index->cells.cells_count;
+	size_t from = count * part / PARTS_MAX, to = count * (part + 1) / PARTS_MAX;
+
+	memset(state->counts + from, 0, (to - from) * sizeof *state->counts);
+	return true;
+}
+
 // One of four parts, which two threads share: what ended or spanned, the counts at both edges, and
 // the order of cells.
 static bool load_cells(void *context, unsigned part, struct err *err)
@@ -408,11 +420,14 @@ static bool ask_cells(struct index *index, const struct window_query *query,
 	uint32_t count = index->cells.cells_count;
 	struct cell_state state = { .index = index,
 				    .query = query,
-				    .counts = mem_alloc_table(count, sizeof *state.counts),
+				    .counts = index_tables_take(index->tables, count,
+								sizeof *state.counts),
 				    .is_short = is_short(index, query) };
-	bool ok = load_all(load_cells, &state, 4, err) && make_rows_by_cell(&state, result, err);
+	bool ok = load_all(clear_cells, &state, PARTS_MAX, err) &&
+		  load_all(load_cells, &state, PARTS_MAX, err) &&
+		  make_rows_by_cell(&state, result, err);
 
-	mem_free(state.counts);
+	index_tables_put(index->tables, state.counts, count, sizeof *state.counts);
 	return ok;
 }
 
@@ -462,6 +477,7 @@ static bool load_stays(struct site_state *state, struct err *err)
 	const struct index_visitor filtered = { &filter, visit_before };
 	bool ok;
 
+	memset(state->stay, 0, state->index->cells.sites_count * sizeof *state->stay);
 	if (is_short(state->index, query))
 		ok = index_ending(state->index, query->from, query->to, &filtered, err);
 	else
@@ -533,10 +549,11 @@ static bool ask_sites(struct index *index, const struct window_query *query,
 {
 	uint32_t count = index->cells.sites_count;
 	bool before = query->from > WINDOW_START && query->from < query->to, ok;
-	struct site_state state = { .index = index,
-				    .query = query,
-				    .stay = before ? mem_alloc_table(count, sizeof *state.stay)
-						   : NULL };
+	struct site_state state = {
+		.index = index,
+		.query = query,
+		.stay = before ? index_tables_take(index->tables, count, sizeof *state.stay) : NULL
+	};
 	struct index_rows rows;
 	const struct index_stripes stripes = { find_sites, take_sites, &state, &rows };
 
@@ -556,7 +573,7 @@ static bool ask_sites(struct index *index, const struct window_query *query,
 	index_sums_free(state.to_sums);
 	index_shifts_fini(&state.from);
 	index_shifts_fini(&state.to);
-	mem_free(state.stay);
+	index_tables_put(index->tables, state.stay, count, sizeof *state.stay);
 	return ok;
 }
 

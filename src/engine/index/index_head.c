@@ -11,6 +11,7 @@
 #include "base/crc32c.h"
 #include "base/mem.h"
 #include "engine/index/index_io.h"
+#include "engine/index/index_tables.h"
 #include "os/file.h"
 #include "trace/walk.h"
 
@@ -471,7 +472,7 @@ bool index_open(struct index *index, const char *path, const struct index_identi
 	struct index_in in;
 	bool ok;
 
-	*index = (struct index){ .directory = -1 };
+	*index = (struct index){ .directory = -1, .tables = index_tables_new() };
 	index->directory = file_open_folder(path);
 	if (index->directory < 0)
 		return err_set(err, ERR_FORMAT, "there is no index");
@@ -489,6 +490,7 @@ void index_close(struct index *index)
 	file_close(index->directory);
 	index_files_close(&index->files);
 	cells_fini(&index->cells);
+	index_tables_free(index->tables);
 	plain_fini(&index->vm);
 	for (size_t i = 0; i < index->marks_count; i++)
 		mem_free((char *)(uintptr_t)index->marks[i].name);

@@ -106,6 +106,8 @@ struct index_shifts {
 	const struct index_snapshot *snapshot; // borrowed; NULL: the beginning of all
 	struct index_shift *near;              // by site
 	struct bits_sums *far;                 // added: bytes too large for those; NULL: none are
+	struct index_tables *tables;           // borrowed; where `near` goes back to
+	uint32_t sites_count;
 };
 bool index_shifts_load(struct index_shifts *shifts, struct index *index, uint64_t edge,
 		       struct err *err);

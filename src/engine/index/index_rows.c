@@ -12,8 +12,7 @@
 #include "engine/index/index_rows.h"
 
 #include "base/mem.h"
-
-#include <string.h>
+#include "engine/index/index_tables.h"
 
 // The row of a group, new (all 0) or known. Valid until the next call.
 static struct window_row *row_of(struct index_rows *rows, uint32_t group)
@@ -21,13 +20,9 @@ static struct window_row *row_of(struct index_rows *rows, uint32_t group)
 	struct window_result *result = rows->result;
 
 	if (group >= result->rows_count) {
-		size_t first = result->rows_count > rows->clean ? result->rows_count : rows->clean;
-
 		MEM_ROOM(result->rows, rows->capacity, group + (size_t)1);
-		if (first <= group)
-			memset(result->rows + first, 0,
-			       (group + (size_t)1 - first) * sizeof *result->rows);
-		result->rows_count = group + 1;
+		while (result->rows_count <= group)
+			result->rows[result->rows_count++] = (struct window_row){ 0 };
 	}
 	return &result->rows[group];
 }
@@ -141,18 +136,19 @@ void index_rows_add(struct index_rows *rows, uint32_t id, uint64_t size,
 		finish_batch(rows);
 }
 
-// Room for as many rows as there can be, from the system, which gives zeros for nothing.
+// Room for as many rows as there can be.
 void index_rows_begin(struct index_rows *rows, const struct index *index,
 		      const struct window_query *query, struct window_result *result, uint32_t keys)
 {
 	ASSERT(query->from <= query->to);
 	*rows = (struct index_rows){
-		.index = index, .query = query, .result = result, .capacity = result->rows_count
+		.index = index, .query = query, .result = result, .capacity = window_room(result)
 	};
 	if (!query->group || result->rows)
 		return;
-	rows->capacity = rows->clean = keys;
-	result->rows = mem_alloc_table(keys, sizeof *result->rows);
+	rows->capacity = result->room = keys;
+	result->home = index->tables;
+	result->rows = index_tables_take(result->home, keys, sizeof *result->rows);
 }
 
 void index_rows_end(struct index_rows *rows)

@@ -25,7 +25,6 @@ struct index_rows {
 	const struct window_query *query; // borrowed
 	struct window_result *result;     // borrowed
 	size_t capacity, rests_capacity;  // of its rows
-	size_t clean;                     // rows before this are 0 where they are not in use
 	struct index_rows_entry total;
 	// Some at a time: rows are all over memory, and are fetched while the next groups are asked
 	// for.

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/rising.h"
 #include "engine/index/index_read.h"
+#include "engine/index/index_tables.h"
 #include "engine/index/live_table.h"
 
 #include <string.h>
@@ -365,10 +366,13 @@ bool index_shifts_load(struct index_shifts *shifts, struct index *index, uint64_
 	struct index_block block = { 0 };
 	bool ok = true;
 
-	*shifts = (struct index_shifts){ .snapshot = snapshot };
+	*shifts = (struct index_shifts){ .snapshot = snapshot,
+					 .tables = index->tables,
+					 .sites_count = index->cells.sites_count };
 	if (way.to - way.from > INT32_MAX)
 		return damaged(err, "snapshots");
-	shifts->near = mem_alloc_table(index->cells.sites_count, sizeof *shifts->near);
+	shifts->near =
+		index_tables_take_zero(shifts->tables, shifts->sites_count, sizeof *shifts->near);
 	for (uint64_t number = way.from >> index->shape.block_log2;
 	     ok && number << index->shape.block_log2 < way.to; number++) {
 		uint32_t first, end;
@@ -386,7 +390,8 @@ bool index_shifts_load(struct index_shifts *shifts, struct index *index, uint64_
 
 void index_shifts_fini(struct index_shifts *shifts)
 {
-	MEM_FREE(shifts->near, shifts->far);
+	index_tables_put(shifts->tables, shifts->near, shifts->sites_count, sizeof *shifts->near);
+	mem_free(shifts->far);
 	*shifts = (struct index_shifts){ 0 };
 }
 struct index_sums {

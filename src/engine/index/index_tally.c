@@ -17,6 +17,7 @@
 #include "engine/index/index_tally.h"
 #include "base/mem.h"
 #include "base/rising.h"
+#include "engine/index/index_tables.h"
 #include "engine/index/live_table.h"
 #include "os/thread.h"
 
@@ -65,16 +66,22 @@ struct worker {
 
 // Two counts of 32 bits for each cell: of what began before the window, and in it. A count that
 // comes round is rare, and noted beside them: 2^32 + 5 allocations are a count of 5 and a wrap.
-static void init_tallies(struct index_tallies *tallies, uint32_t cells_count)
+static void init_tallies(struct index_tallies *tallies, const struct index *index)
 {
-	*tallies = (struct index_tallies){ .cells_count = cells_count };
-	tallies->ended = mem_alloc_table(cells_count, sizeof *tallies->ended);
-	tallies->living = mem_alloc_table(cells_count, sizeof *tallies->living);
+	uint32_t count = index->cells.cells_count;
+
+	*tallies = (struct index_tallies){ .cells_count = count, .tables = index->tables };
+	tallies->ended = index_tables_take_zero(index->tables, count, sizeof *tallies->ended);
+	tallies->living = index_tables_take_zero(index->tables, count, sizeof *tallies->living);
 }
 
 void index_tallies_fini(struct index_tallies *tallies)
 {
-	MEM_FREE(tallies->ended, tallies->living, tallies->wraps);
+	struct index_tables *tables = tallies->tables;
+
+	index_tables_put(tables, tallies->ended, tallies->cells_count, sizeof *tallies->ended);
+	index_tables_put(tables, tallies->living, tallies->cells_count, sizeof *tallies->living);
+	mem_free(tallies->wraps);
 	*tallies = (struct index_tallies){ 0 };
 }
 
@@ -494,6 +501,7 @@ static void *do_jobs(void *context)
 
 	size_t records = (size_t)1 << work->index->shape.sparse_log2;
 
+	init_tallies(worker->tallies, work->index);
 	worker->records =
 		mem_resize(NULL, records > RECORDS ? records : RECORDS, sizeof(struct index_long));
 	while (!atomic_load(&work->failed) &&
@@ -545,10 +553,8 @@ static bool do_all(struct work *work, struct index_tallies *tallies, struct err 
 	struct thread *thread = NULL;
 
 	// A second thread needs as much memory again.
-	if (work->jobs_count > 1 && bytes < index_room(index, 4, 1)) {
-		init_tallies(&others, index->cells.cells_count);
+	if (work->jobs_count > 1 && bytes < index_room(index, 4, 1))
 		thread = thread_start(do_jobs, &workers[1]);
-	}
 	do_jobs(&workers[0]);
 	if (thread)
 		thread_join(thread);
@@ -567,7 +573,7 @@ bool index_tally(struct index *index, const struct window_query *query,
 	struct work work = { .index = index, .query = query };
 	bool ok = find_never(&work, err);
 
-	init_tallies(tallies, index->cells.cells_count);
+	*tallies = (struct index_tallies){ 0 };
 	if (ok) {
 		add_blocks(&work);
 		add_longs(&work);

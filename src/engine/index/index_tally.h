@@ -19,6 +19,7 @@ struct index_tallies {
 	struct index_tally *ended, *living; // by cell: what ended in the window; what did not
 	uint32_t (*wraps)[WINDOW_TYPES];    // how often those have passed 2^16; NULL: none has
 	uint32_t cells_count;
+	struct index_tables *tables; // borrowed
 };
 
 static inline uint64_t index_tallied(const struct index_tallies *tallies, uint32_t cell,

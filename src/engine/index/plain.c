@@ -245,7 +245,7 @@ void plain_ask(const struct plain *plain, const struct window_query *query,
 	       struct window_result *result)
 {
 	uint32_t *groups = groups_of(plain, query);
-	struct rows rows = { result, result->rows_count, result->rests_count };
+	struct rows rows = { result, window_room(result), result->rests_count };
 
 	ASSERT(query->from <= query->to);
 	for (size_t i = 0; i < plain->lives_count; i++) {

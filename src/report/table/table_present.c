@@ -134,6 +134,8 @@ void table_sum_up(struct table *table, size_t depth,
 	*result = *from;
 	if (!last) {
 		result->rows = NULL;
+		result->home = NULL;
+		result->room = 0;
 		result->rests = NULL;
 		result->rests_count = 0;
 		rests = 0;

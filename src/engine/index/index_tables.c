@@ -1,0 +1,155 @@
+// A few blocks are kept, in no order. Who wants one gets the smallest that is large enough and at
+// most twice as large. Where there are too many, the smallest go: a large one costs most to clear.
+// For example, with a limit of 64 MB, 11, 11 and 17 MB are kept and 43 MB are put: that makes 82,
+// so the two of 11 MB are freed.
+#include "engine/index/index_tables.h"
+
+#include "base/mem.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { LEAST = 1 << 20, KEPT_MAX = 8, LARGER = 2 };
+
+struct kept {
+	void *at;
+	size_t size;
+};
+
+struct index_tables {
+	pthread_mutex_t lock;
+	size_t limit, sum;  // bytes that may be kept, and are
+	size_t taken, most; // in use, and the most that were
+	struct kept kept[KEPT_MAX];
+	unsigned count;
+};
+
+struct index_tables *index_tables_new(void)
+{
+	struct index_tables *tables = mem_alloc(1, sizeof *tables);
+
+	pthread_mutex_init(&tables->lock, NULL);
+	return tables;
+}
+
+// Of one, which is no longer kept.
+static struct kept remove_kept(struct index_tables *tables, unsigned at)
+{
+	struct kept kept = tables->kept[at];
+
+	ASSERT(at < tables->count && kept.size <= tables->sum);
+	tables->kept[at] = tables->kept[--tables->count];
+	tables->sum -= kept.size;
+	return kept;
+}
+
+static unsigned find_smallest(const struct index_tables *tables)
+{
+	unsigned smallest = 0;
+
+	for (unsigned i = 1; i < tables->count; i++)
+		if (tables->kept[i].size < tables->kept[smallest].size)
+			smallest = i;
+	return smallest;
+}
+
+static void shrink(struct index_tables *tables, size_t most_bytes)
+{
+	while (tables->sum > most_bytes)
+		mem_free(remove_kept(tables, find_smallest(tables)).at);
+}
+
+void index_tables_free(struct index_tables *tables)
+{
+	if (!tables)
+		return;
+	shrink(tables, 0);
+	pthread_mutex_destroy(&tables->lock);
+	mem_free(tables);
+}
+
+void index_tables_limit(struct index_tables *tables, size_t most_bytes)
+{
+	pthread_mutex_lock(&tables->lock);
+	tables->limit = most_bytes;
+	shrink(tables, most_bytes);
+	pthread_mutex_unlock(&tables->lock);
+}
+
+size_t index_tables_kept(struct index_tables *tables)
+{
+	size_t bytes;
+
+	pthread_mutex_lock(&tables->lock);
+	bytes = tables->sum;
+	pthread_mutex_unlock(&tables->lock);
+	return bytes;
+}
+
+// NULL: none fits. Then so many bytes come from elsewhere.
+static void *take_kept(struct index_tables *tables, size_t size)
+{
+	struct kept best = { 0 };
+	unsigned at = 0;
+
+	for (unsigned i = 0; i < tables->count; i++) {
+		struct kept one = tables->kept[i];
+
+		if (one.size < size || one.size / LARGER > size ||
+		    (best.at && best.size <= one.size))
+			continue;
+		best = one;
+		at = i;
+	}
+	if (best.at)
+		remove_kept(tables, at);
+	tables->taken += size;
+	if (tables->taken > tables->most)
+		tables->most = tables->taken;
+	shrink(tables, tables->most - tables->taken);
+	return best.at;
+}
+
+void *index_tables_take(struct index_tables *tables, size_t count, size_t size_bytes)
+{
+	void *table = NULL;
+	size_t size;
+
+	if (__builtin_mul_overflow(count, size_bytes, &size))
+		mem_none(count, size_bytes);
+	if (!tables || size < LEAST)
+		return mem_resize(NULL, count, size_bytes);
+	pthread_mutex_lock(&tables->lock);
+	table = take_kept(tables, size);
+	pthread_mutex_unlock(&tables->lock);
+	return table ? table : mem_raw_table(count, size_bytes);
+}
+
+void *index_tables_take_zero(struct index_tables *tables, size_t count, size_t size_bytes)
+{
+	return memset(index_tables_take(tables, count, size_bytes), 0, count * size_bytes);
+}
+
+void index_tables_put(struct index_tables *tables, void *table, size_t count, size_t size_bytes)
+{
+	size_t size = count * size_bytes;
+
+	if (!tables || !table) {
+		mem_free(table);
+		return;
+	}
+	pthread_mutex_lock(&tables->lock);
+	if (size >= LEAST)
+		tables->taken -= size < tables->taken ? size : tables->taken;
+	if (size >= LEAST && size <= tables->limit) {
+		if (tables->count == KEPT_MAX)
+			mem_free(remove_kept(tables, find_smallest(tables)).at);
+		tables->kept[tables->count++] = (struct kept){ table, size };
+		tables->sum += size;
+		shrink(tables, tables->limit);
+		table = NULL;
+	}
+	pthread_mutex_unlock(&tables->lock);
+	mem_free(table);
+}

@@ -1,0 +1,38 @@
+// index_tables: the large tables of a question, kept for the next one.
+//
+// A question about a trace of many stacks fills tables of some tens of MiB and is done with them.
+// Freed, their pages go back to the system, which clears them before it gives them out again, and
+// on a virtual machine may first have to be given them by its host, which takes longer than the
+// question. So what is put back here is kept, up to a limit, and given to whoever wants about as
+// much. Where nothing fits, what is kept is freed before the system is asked for more: tables
+// in use and kept ones together never take more than those in use once did.
+//
+//     take 11 MB, take 43 MB    nothing is kept: both are new
+//     put both                  both are kept
+//     take 42 MB                the second of them
+//     take 30 MB                the first is too small, and 11 + 43 + 30 are more than there were
+//                               at once: it is freed, and this one is new
+//
+// What is small is not kept, and nothing is by tables that are NULL. Any thread may call these, but
+// index_tables_free.
+#pragma once
+
+#include <stddef.h>
+
+struct index_tables;
+
+struct index_tables *index_tables_new(void);         // keeps nothing as long as it has no limit
+void index_tables_free(struct index_tables *tables); // NULL is allowed
+
+// Keep so many bytes from now on, and no more. What was taken does not count.
+void index_tables_limit(struct index_tables *tables, size_t most_bytes);
+
+// So many bytes it keeps now.
+size_t index_tables_kept(struct index_tables *tables);
+
+// Room for `count` items, with anything in it. It is mem.h's: who keeps it may free it by mem_free.
+void *index_tables_take(struct index_tables *tables, size_t count, size_t size_bytes);
+void *index_tables_take_zero(struct index_tables *tables, size_t count, size_t size_bytes);
+
+// Of mem.h, with room for `count` items at least, whoever made it; NULL is allowed.
+void index_tables_put(struct index_tables *tables, void *table, size_t count, size_t size_bytes);

@@ -1,0 +1,97 @@
+// What is put back is given to whoever wants about as much, and never more is held than was in use.
+#include "engine/index/index_tables.h"
+
+#include "base/mem.h"
+#include "test/test.h"
+
+enum { MIB = 1 << 20 };
+
+TEST(one_that_fits_is_given_again)
+{
+	struct index_tables *tables = index_tables_new();
+	char *small, *large, *again;
+
+	index_tables_limit(tables, 64 * MIB);
+	small = index_tables_take(tables, 3, MIB);
+	large = index_tables_take(tables, 9, MIB);
+	small[3 * MIB - 1] = large[9 * MIB - 1] = 1;
+	index_tables_put(tables, small, 3, MIB);
+	index_tables_put(tables, large, 9, MIB);
+	again = index_tables_take(tables, 8, MIB);
+	CHECK(again == large);
+	index_tables_put(tables, again, 8, MIB);
+	again = index_tables_take_zero(tables, 2, MIB);
+	CHECK(again == small && again[2 * MIB - 1] == 0);
+	index_tables_put(tables, again, 2, MIB);
+	index_tables_free(tables);
+}
+
+// One that is much too large is left for others.
+TEST(one_that_does_not_fit_is_not_given)
+{
+	struct index_tables *tables = index_tables_new();
+	char *large, *small;
+
+	index_tables_limit(tables, 64 * MIB);
+	large = index_tables_take(tables, 9, MIB);
+	index_tables_put(tables, large, 9, MIB);
+	small = index_tables_take(tables, 4, MIB);
+	CHECK(small != large);
+	small[4 * MIB - 1] = 1;
+	index_tables_put(tables, small, 4, MIB);
+	index_tables_free(tables);
+}
+
+TEST(no_more_is_kept_than_the_limit_says)
+{
+	struct index_tables *tables = index_tables_new();
+	void *a, *b;
+
+	index_tables_limit(tables, 8 * MIB);
+	a = index_tables_take(tables, 5, MIB);
+	b = index_tables_take(tables, 6, MIB);
+	CHECK(index_tables_kept(tables) == 0);
+	index_tables_put(tables, a, 5, MIB);
+	CHECK(index_tables_kept(tables) == 5 * MIB);
+	index_tables_put(tables, b, 6, MIB);
+	CHECK(index_tables_kept(tables) == 6 * MIB);
+	index_tables_limit(tables, 5 * MIB);
+	CHECK(index_tables_kept(tables) == 0);
+	index_tables_free(tables);
+}
+
+// 11 and 43 were in use together: 30 and what is kept may be as much, and no more.
+TEST(what_is_kept_goes_before_more_is_asked_for)
+{
+	struct index_tables *tables = index_tables_new();
+	void *a, *b;
+
+	index_tables_limit(tables, 64 * MIB);
+	a = index_tables_take(tables, 11, MIB);
+	b = index_tables_take(tables, 43, MIB);
+	index_tables_put(tables, a, 11, MIB);
+	index_tables_put(tables, b, 43, MIB);
+	b = index_tables_take(tables, 43, MIB);
+	CHECK(index_tables_kept(tables) == 11 * MIB);
+	a = index_tables_take(tables, 30, MIB);
+	CHECK(index_tables_kept(tables) == 0);
+	index_tables_put(tables, a, 30, MIB);
+	index_tables_put(tables, b, 43, MIB);
+	index_tables_free(tables);
+}
+
+TEST(small_ones_and_those_without_a_keeper_are_plain_memory)
+{
+	struct index_tables *tables = index_tables_new();
+	void *small;
+
+	index_tables_limit(tables, 64 * MIB);
+	small = index_tables_take(tables, 100, 8);
+	index_tables_put(tables, small, 100, 8);
+	CHECK(index_tables_kept(tables) == 0);
+	index_tables_put(tables, NULL, 9, MIB);
+	index_tables_free(tables);
+	small = index_tables_take_zero(NULL, 2, MIB);
+	index_tables_put(NULL, small, 2, MIB);
+	index_tables_free(NULL);
+}
