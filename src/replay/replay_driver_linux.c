@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SPINS = 2000, STACK_BYTES = 256 << 10, TOUCHED = 0x5a, SLOTS_AHEAD = 16 };
+enum { SPINS = 2000, STACK_BYTES = 256 << 10, TOUCHED = 0x5a, SLOTS_AHEAD = 16, SLOW_NS = 2000 };
 
 // All of it in one place, and none of it from malloc: what the allocator is asked for is the
 // trace's alone.
@@ -34,6 +34,7 @@ static struct {
 	const struct replay_ring_record *at, *end;
 	unsigned chunk;
 	uint64_t paused_ns, begin_ns, calls;
+	uint64_t look_ns; // what it costs to time a call
 	long begin_minor, begin_major;
 	_Atomic uint32_t turn[REPLAY_RING_THREADS]; // 1: it is this thread's
 	bool started[REPLAY_RING_THREADS];
@@ -94,12 +95,43 @@ static struct replay_ring_class *class_of(uint64_t size)
 	return &driver.ring->classes[log < REPLAY_RING_CLASSES ? log : REPLAY_RING_CLASSES - 1];
 }
 
-// Less what two looks at the clock cost, measured at the start.
-static uint64_t since(uint64_t began_ns)
+// How often this thread has given the processor away.
+static long switches(void)
 {
-	uint64_t spent = now(CLOCK_MONOTONIC) - began_ns;
+	struct rusage usage;
 
-	return spent > driver.ring->clock_ns ? spent - driver.ring->clock_ns : 0;
+	getrusage(RUSAGE_THREAD, &usage);
+	return usage.ru_nvcsw + usage.ru_nivcsw;
+}
+
+// A call that is timed.
+struct look {
+	long switches;
+	uint64_t began_ns;
+};
+
+// What timing costs is taken off the processor's time, which is that of the calls.
+static struct look begin_look(void)
+{
+	struct look look = { .switches = switches() };
+
+	driver.paused_ns += driver.look_ns;
+	look.began_ns = now(CLOCK_MONOTONIC);
+	return look;
+}
+
+// Less what two looks at the clock cost, measured at the start. False: while the call went on
+// others had the processor, so what the clock says is no time of the allocator's. A call that took
+// little was not interrupted.
+static bool end_look(const struct look *look, uint64_t *spent_ns)
+{
+	uint64_t spent = now(CLOCK_MONOTONIC) - look->began_ns;
+
+	*spent_ns = spent > driver.ring->clock_ns ? spent - driver.ring->clock_ns : 0;
+	if (spent < SLOW_NS || switches() == look->switches)
+		return true;
+	driver.ring->interrupted++;
+	return false;
 }
 
 // ---- calls ----
@@ -134,10 +166,12 @@ static void begin_block(const struct replay_ring_record *record, struct replay_r
 {
 	struct replay_ring_class *class = class_of(record->size);
 	bool timed = driver.calls++ % REPLAY_RING_TIMED == 0;
-	uint64_t began_ns = timed ? now(CLOCK_MONOTONIC) : 0;
+	struct look look = timed ? begin_look() : (struct look){ 0 };
+	uint64_t spent_ns;
 	uint64_t old = record->op == REPLAY_RING_REALLOC ? slot->size : 0;
 	void *block = allocate(record, slot);
 
+	timed = timed && end_look(&look, &spent_ns);
 	class->count++;
 	class->bytes += record->size;
 	if (!block) {
@@ -146,7 +180,8 @@ static void begin_block(const struct replay_ring_record *record, struct replay_r
 	}
 	if (timed) {
 		class->timed++;
-		class->timed_ns += since(began_ns);
+		class->timed_ns += spent_ns;
+		class->timed_squares += (double)spent_ns * (double)spent_ns;
 		class->usable_count++;
 		class->usable_bytes += malloc_usable_size(block);
 		class->usable_asked += record->size;
@@ -161,13 +196,15 @@ static void end_block(struct replay_ring_slot *slot)
 {
 	struct replay_ring_class *class = class_of(slot->size);
 	bool timed = driver.calls++ % REPLAY_RING_TIMED == 0;
-	uint64_t began_ns = timed ? now(CLOCK_MONOTONIC) : 0;
+	struct look look = timed ? begin_look() : (struct look){ 0 };
+	uint64_t spent_ns;
 
 	free(slot->block);
 	slot->block = NULL;
-	if (timed) {
+	if (timed && end_look(&look, &spent_ns)) {
 		class->freed++;
-		class->freed_ns += since(began_ns);
+		class->freed_ns += spent_ns;
+		class->freed_squares += (double)spent_ns * (double)spent_ns;
 	}
 }
 
@@ -326,7 +363,7 @@ static void open_ring(int file)
 // The least of a hundred: all else is interruption.
 static void measure_clock(void)
 {
-	uint64_t least = UINT64_MAX;
+	uint64_t least = UINT64_MAX, least_look = UINT64_MAX;
 
 	for (int i = 0; i < 100; i++) {
 		uint64_t began_ns = now(CLOCK_MONOTONIC);
@@ -334,8 +371,13 @@ static void measure_clock(void)
 
 		if (spent < least)
 			least = spent;
+		switches();
+		spent = now(CLOCK_MONOTONIC) - began_ns;
+		if (spent < least_look)
+			least_look = spent;
 	}
 	driver.ring->clock_ns = least;
+	driver.look_ns = least_look;
 }
 
 // Everything that could cost time or memory is done before the first look at the clock.

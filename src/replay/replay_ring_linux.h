@@ -18,7 +18,7 @@ enum {
 	REPLAY_RING_RECORDS = 8192, // of a chunk
 	REPLAY_RING_SAMPLES = 1024,
 	REPLAY_RING_CLASSES = 48, // by the binary logarithm of the size
-	REPLAY_RING_TIMED = 64,   // one call of so many is timed
+	REPLAY_RING_TIMED = 61,   // one call of so many is timed: a prime, as calls come in turns
 	REPLAY_RING_THREADS = 4096,
 };
 
@@ -69,6 +69,7 @@ struct replay_ring_class {
 	uint64_t usable_asked;               // … and what they had asked for
 	uint64_t timed, timed_ns;            // calls that begin a block
 	uint64_t freed, freed_ns;            // calls that end one
+	double timed_squares, freed_squares; // of the ns of each
 };
 
 struct replay_ring {
@@ -81,8 +82,9 @@ struct replay_ring {
 	uint32_t padding;
 	uint64_t events, failed;
 	uint64_t cpu_ns, minor_faults, major_faults;
-	uint64_t clock_ns; // what a look at the clock costs
-	char library[256]; // that malloc is in
+	uint64_t clock_ns;    // what a look at the clock costs
+	uint64_t interrupted; // calls that were to be timed, and gave the processor away meanwhile
+	char library[256];    // that malloc is in
 	struct replay_ring_sample samples[REPLAY_RING_SAMPLES];
 	struct replay_ring_class classes[REPLAY_RING_CLASSES];
 	// How many chunks are filled and not yet played, and how many may be filled.

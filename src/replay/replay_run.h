@@ -24,8 +24,9 @@ struct replay_run {
 	// Calls that were made, and those of them that returned no memory; then processor time
 	// without that of samples, and page faults that needed no disk and that needed one.
 	uint64_t events, failed, cpu_ns, minor_faults, major_faults;
-	uint64_t took_ns;  // from start to end, with reading the trace
-	char library[256]; // that malloc was in
+	uint64_t interrupted; // calls that were to be timed, and that others came between
+	uint64_t took_ns;     // from start to end, with reading the trace
+	char library[256];    // that malloc was in
 	struct replay_ring_sample samples[REPLAY_RING_SAMPLES];
 	struct replay_ring_class classes[REPLAY_RING_CLASSES];
 };

@@ -214,6 +214,7 @@ static void copy(const struct playing *playing, struct replay_run *run)
 	run->failed = ring->failed;
 	run->cpu_ns = ring->cpu_ns;
 	run->minor_faults = ring->minor_faults;
+	run->interrupted = ring->interrupted;
 	run->major_faults = ring->major_faults;
 	memcpy(run->library, ring->library, sizeof run->library);
 	memcpy(run->samples, ring->samples, sizeof run->samples);

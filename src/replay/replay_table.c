@@ -9,6 +9,8 @@
 #include "base/mem.h"
 #include "base/str.h"
 
+#include <math.h>
+
 const char *const replay_table_touches[] = { "none", "first", "all", NULL };
 _Static_assert(sizeof replay_table_touches / sizeof *replay_table_touches == REPLAY_RING_ALL + 2,
 	       "a word each, and the end");
@@ -105,6 +107,7 @@ static void write_head(const struct replay_table *table, struct paper *paper)
 {
 	const struct replay_plan *plan = table->plan;
 	double ns = (double)table->dry->cpu_ns / (double)(plan->calls ? plan->calls : 1);
+	uint64_t interrupted = 0;
 
 	paper_format(paper, PAPER_PLAIN, "%s calls%s, at most %s live in %s blocks; %s\n",
 		     STR_COUNT(plan->calls), plan->one_thread ? " in one thread" : "",
@@ -114,7 +117,39 @@ static void write_head(const struct replay_table *table, struct paper *paper)
 		paper_format(paper, PAPER_PLAIN,
 			     "left out: %s frees of blocks that the trace does not know\n",
 			     STR_COUNT(plan->unknown_frees));
-	paper_format(paper, PAPER_DIM, "times are less the driver's own %.0f ns a call\n\n", ns);
+	paper_format(paper, PAPER_DIM,
+		     "times are processor time less the driver's own %.0f ns a call; TIME and "
+		     "ns/CALL have the touching, BY SIZE has not: means of one call of %d, ± their "
+		     "standard error\n",
+		     ns, REPLAY_RING_TIMED);
+	for (size_t i = 0; i < table->count; i++)
+		interrupted += table->rows[i].run->interrupted;
+	if (interrupted)
+		paper_format(paper, PAPER_DIM,
+			     "left out of BY SIZE: %s calls that another program interrupted\n",
+			     STR_COUNT(interrupted));
+	paper_text(paper, PAPER_PLAIN, "\n");
+}
+
+// The standard error of a mean of so many, from their sum and the sum of their squares.
+static double error_of(uint64_t count, uint64_t sum, double squares)
+{
+	double mean = part(sum, count), n = (double)count;
+	double variance = count > 1 ? (squares - n * mean * mean) / (n - 1) : 0;
+
+	return variance > 0 ? sqrt(variance / n) : 0;
+}
+
+// A mean and its error. Of one call that is not known, and of none there is no mean.
+static void write_mean(struct paper *paper, uint64_t count, uint64_t sum, double squares)
+{
+	if (count > 1)
+		paper_format(paper, PAPER_PLAIN, "%8.0f ±%-6.0f", part(sum, count),
+			     error_of(count, sum, squares));
+	else if (count)
+		paper_format(paper, PAPER_PLAIN, "%8.0f        ", part(sum, count));
+	else
+		paper_format(paper, PAPER_PLAIN, "%8s        ", "-");
 }
 
 // Times are means of the calls that were timed. A class goes from a power of two to the next; the
@@ -135,9 +170,9 @@ static void write_class(const struct replay_table *table, struct paper *paper, u
 		name_of(&table->rows[i], &name);
 		paper_text(paper, PAPER_PLAIN, "  ");
 		paper_field(paper, PAPER_PLAIN, str_get(&name), width, false);
-		paper_format(paper, PAPER_PLAIN, "%8.0f %8.0f %8.2f\n",
-			     part(class->timed_ns, class->timed),
-			     part(class->freed_ns, class->freed),
+		write_mean(paper, class->timed, class->timed_ns, class->timed_squares);
+		write_mean(paper, class->freed, class->freed_ns, class->freed_squares);
+		paper_format(paper, PAPER_PLAIN, "%9.2f\n",
 			     part(class->usable_bytes, class->usable_asked));
 		str_fini(&name);
 	}
@@ -155,7 +190,7 @@ static void write_classes(const struct replay_table *table, struct paper *paper,
 		all += classes[i].count;
 	paper_text(paper, PAPER_BOLD, "\nBY SIZE");
 	paper_field(paper, PAPER_BOLD, "", width - 6, false);
-	paper_text(paper, PAPER_BOLD, "ns/BEGIN   ns/END   x ASKED\n");
+	paper_text(paper, PAPER_BOLD, "ns/BEGIN          ns/END         x ASKED\n");
 	for (unsigned i = 0; i < REPLAY_RING_CLASSES; i++)
 		// A class with less than a hundredth of the allocations is no reason to take
 		// another allocator.
@@ -226,8 +261,16 @@ static void write_json_classes(const struct replay_run *run, struct json *json)
 			json_null(json);
 		json_kv_u64_if(json, "begin_ns", class->timed > 0,
 			       class->timed ? class->timed_ns / class->timed : 0);
+		json_kv_u64_if(
+			json, "begin_error_ns", class->timed > 1,
+			(uint64_t)(error_of(class->timed, class->timed_ns, class->timed_squares) +
+				   0.5));
 		json_kv_u64_if(json, "end_ns", class->freed > 0,
 			       class->freed ? class->freed_ns / class->freed : 0);
+		json_kv_u64_if(
+			json, "end_error_ns", class->freed > 1,
+			(uint64_t)(error_of(class->freed, class->freed_ns, class->freed_squares) +
+				   0.5));
 		json_object_end(json);
 	}
 	json_array_end(json);
@@ -246,6 +289,7 @@ static void write_run(const struct replay_table *table, const struct replay_tabl
 	json_kv_u64(json, "calls", row->run->events);
 	json_kv_u64(json, "failed", row->run->failed);
 	json_kv_u64(json, "cpu_ns", figures.cpu_ns);
+	json_kv_u64(json, "interrupted", row->run->interrupted);
 	json_kv_u64(json, "page_faults", figures.faults);
 	json_kv_u64(json, "peak_resident_bytes", figures.peak_bytes);
 	json_kv_u64(json, "peak_ns", figures.peak_ns);

@@ -127,6 +127,29 @@ def all_calls_are_made_and_memory_is_that_of_the_blocks():
 
 
 @test
+def of_calls_that_take_turns_both_kinds_are_timed():
+    """Every second call is a free: one call of so many must not always be the same kind."""
+    path = recorded("turns", source=r"""
+#include <stdlib.h>
+int main(void)
+{
+	for (int i = 0; i < 20000; i++)
+		free(*(void *volatile *)&(void *){ malloc(300) });
+	return 0;
+}
+""")
+    done = run("replay", path, "--allocator", "glibc").stdout
+    assert "standard error" in done and "±" in done, done
+    row = answer("replay", path, "--allocator", "glibc")["runs"][0]
+    sizes = {each["size_from"]: each for each in row["classes"]}
+    for figure in ("begin_ns", "begin_error_ns", "end_ns", "end_error_ns"):
+        assert sizes[256][figure] is not None, sizes[256]
+    # A class of which little was timed has no more than there is.
+    assert all((each["begin_ns"] is None) <= (each["begin_error_ns"] is None) for each in row["classes"])
+    assert row["interrupted"] >= 0
+
+
+@test
 def on_glibc_it_is_as_large_as_the_program_was():
     path = recorded("one")
     lines = {line["line"]: line["bytes"] for line in answer("reconcile", path, "--at", "exit")["lines"]}
