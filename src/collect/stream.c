@@ -222,7 +222,7 @@ void stream_settle(struct stream *stream)
 	}
 }
 
-// There are 65,536 slots and a thread touches a few hundred: chunks of them are made when they
+// There are 262,144 slots and a thread touches a few hundred: chunks of them are made when they
 // are met.
 struct stream_interval *stream_interval_get(struct stream *stream, uint32_t slot)
 {

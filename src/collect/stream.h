@@ -18,7 +18,7 @@ struct stream_barrier {
 	uint8_t kind; // LANE_ITEM_MARK, LANE_ITEM_FORK
 };
 
-enum { STREAM_CHUNK_SLOTS = 64, STREAM_CHUNKS = LANE_SLOTS / STREAM_CHUNK_SLOTS };
+enum { STREAM_CHUNK_SLOTS = 256, STREAM_CHUNKS = LANE_SLOTS / STREAM_CHUNK_SLOTS };
 
 // What the lane holds of a slot: since which owner sequence, and the run of waiting events.
 struct stream_interval {

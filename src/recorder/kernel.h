@@ -158,6 +158,7 @@ enum {
 	KERNEL_MAP_FIXED_NOREPLACE = 0x100000, // fails where something is mapped; since Linux 4.17
 	KERNEL_MADV_DONTNEED = 4,              // private pages read as zero from then on
 	KERNEL_MADV_HUGEPAGE = 14,
+	KERNEL_MADV_NOHUGEPAGE = 15,
 	KERNEL_MADV_DONTDUMP = 16,   // is in no core dump
 	KERNEL_MADV_WIPEONFORK = 18, // a forked child finds zeros; since Linux 4.14
 	KERNEL_MADV_COLLAPSE = 25,   // make huge pages of it now; since Linux 6.1

@@ -34,11 +34,14 @@ static struct lane *lane_nobody(void)
 // (order.h). Wiped in a forked child.
 static uint64_t *lane_owners(void)
 {
+	static const size_t bytes = (sizeof(uint64_t) + sizeof(order_place)) * LANE_SLOTS;
 	static uint64_t *owners;
 
-	if (!owners)
-		owners = recording_pages((sizeof(uint64_t) + sizeof(order_place)) * LANE_SLOTS,
-					 true);
+	if (owners)
+		return owners;
+	owners = recording_pages(bytes, true);
+	if (owners)
+		recording_keep_small(owners, bytes);
 	return owners;
 }
 

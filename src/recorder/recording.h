@@ -188,6 +188,9 @@ static inline void recording_unlock(_Atomic int *lock)
 // Pages of ours, all zero, in no core dump, and noted as the recorder's own; NULL if the kernel has
 // none or the process is sealed. Wiped in a forked child if asked so.
 HIDDEN void *recording_pages(size_t bytes, bool wipe_on_fork);
+
+// They are touched here and there alone: never a huge page, also where all memory is of these.
+HIDDEN void recording_keep_small(void *pages, size_t bytes);
 // The memory goes back to the kernel; the addresses stay ours, and read as zero.
 HIDDEN void recording_give_back(void *pages, size_t bytes);
 

@@ -111,6 +111,11 @@ void *recording_pages(size_t bytes, bool wipe_on_fork)
 	return pages;
 }
 
+void recording_keep_small(void *pages, size_t bytes)
+{
+	kernel(__NR_madvise, pages, bytes, KERNEL_MADV_NOHUGEPAGE);
+}
+
 bool recording_is_limited(void)
 {
 	return UNWIND_WORD == 4 || kernel_limit(KERNEL_LIMIT_ADDRESSES) != UINT64_MAX ||

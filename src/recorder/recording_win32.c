@@ -75,6 +75,10 @@ struct visit *recording_visits(void)
 		       : NULL;
 }
 
+void recording_keep_small(void *, size_t)
+{
+}
+
 // There is no fork here.
 void *recording_pages(size_t bytes, bool)
 {

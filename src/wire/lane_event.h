@@ -27,13 +27,13 @@
 // Types that are not events of memory: see each below; they use `head` for the type only, unless
 // stated.
 //
-// Order (design: ownership sequence). slot(address) = address / 16384 modulo 65536 (lane_slot). The
-// process has a table own[slot] = {seq:48, lane:16}, all 0 at first (the lane's upper bit is a note
-// of the guest's own: order.h). Before recording an event on an address, a thread loads own[slot]
-// (after the real malloc returned; before the real free is called); if the word's lane is its own
-// there is nothing to say, else it swaps in {seq + 1, its lane} and writes LANE_OWNER with that
-// seq. An event's key among all events of its address is (seq of its lane's last LANE_OWNER for
-// that slot, position in the lane).
+// Order (design: ownership sequence). slot(address) = address / 16384 modulo 262144 (lane_slot).
+// The process has a table own[slot] = {seq:48, lane:16}, all 0 at first (the lane's upper bit is a
+// note of the guest's own: order.h). Before recording an event on an address, a thread loads
+// own[slot] (after the real malloc returned; before the real free is called); if the word's lane is
+// its own there is nothing to say, else it swaps in {seq + 1, its lane} and writes LANE_OWNER with
+// that seq. An event's key among all events of its address is (seq of its lane's last LANE_OWNER
+// for that slot, position in the lane).
 #pragma once
 
 #include <stddef.h>
@@ -210,7 +210,7 @@ enum lane_push_flag {
 enum {
 	LANE_DEPTH_MAX = 8192,                          // frames of one stack
 	LANE_EVENT_BYTES_MAX = 48 + 4 * LANE_DEPTH_MAX, // one whole record
-	LANE_SLOTS = 65536,
+	LANE_SLOTS = 1 << 18,    // 4 GB of addresses, which is 64 arenas of glibc's
 	LANE_SLOT_BYTES = 16384, // neighbours that have one slot
 	LANE_HEAPS_MAX = 4095,
 	LANE_EDITS = 1024,    // numbers of edits

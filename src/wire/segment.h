@@ -49,7 +49,7 @@
 
 enum {
 	SEGMENT_MAGIC = 0x4d534454, // "TDSM"
-	SEGMENT_VERSION = 12,       // of the layout: the collector refuses others
+	SEGMENT_VERSION = 13,       // of the layout: the collector refuses others
 
 	SEGMENT_LANES_MAX = 4096,     // lane 0 included
 	SEGMENT_FRAMES_MAX = 1 << 20, // ids, of which 0 is none

@@ -41,3 +41,13 @@ TEST(slots_uses_removed_runs_again)
 	CHECK_EQ(0, slots.first[1]);
 	slots_fini(&slots);
 }
+
+// glibc gives a thread an arena of 64 MB. What two threads do in theirs has to wait for nothing.
+TEST(slots_of_sixty_four_arenas_are_not_shared)
+{
+	uint64_t bytes = (uint64_t)LANE_SLOTS * LANE_SLOT_BYTES;
+
+	CHECK(bytes >= UINT64_C(64) * (64 << 20));
+	CHECK(lane_slot(0x7f0000000000) != lane_slot(0x7f0000000000 + bytes - LANE_SLOT_BYTES));
+	CHECK_EQ(lane_slot(0x7f0000000000), lane_slot(0x7f0000000000 + bytes));
+}
