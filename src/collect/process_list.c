@@ -41,11 +41,12 @@ void process_list_init(struct process_list *process_list, struct trace_builder *
 	process_list->follow = follow;
 }
 
-static void free_list(struct image *image)
+static void free_list(struct process_list *process_list, struct image *image)
 {
 	while (image != NULL) {
 		struct image *next = image->next;
 
+		map_remove(&process_list->by_id, image->id);
 		image_free(image);
 		image = next;
 	}
@@ -53,21 +54,15 @@ static void free_list(struct image *image)
 
 void process_list_fini(struct process_list *process_list)
 {
-	free_list(process_list->arrivals);
-	free_list(process_list->images);
-	free_list(process_list->ended);
+	free_list(process_list, process_list->arrivals);
+	free_list(process_list, process_list->images);
+	free_list(process_list, process_list->ended);
 	spares_fini(&process_list->spares);
 	pending_exec_fini(&process_list->pending_exec);
-	MAP_FINI(&process_list->processes, &process_list->generations, &process_list->statuses);
+	MAP_FINI(&process_list->by_id, &process_list->pids, &process_list->processes,
+		 &process_list->generations, &process_list->statuses);
 	mem_free(process_list->parents);
 	memset(process_list, 0, sizeof *process_list);
-}
-
-static struct image *find_id(struct image *list, uint32_t id)
-{
-	while (list != NULL && list->id != id)
-		list = list->next;
-	return list;
 }
 
 // The newest image of a process that has not been followed by another.
@@ -145,8 +140,9 @@ static bool number_is_free(struct process_list *process_list, const struct door_
 // it was a fork, a new process with a pid that was given again.
 void process_list_arrive(struct process_list *process_list, struct door_arrival *arrival)
 {
-	struct image *image, *before;
+	struct image *image, *before = NULL;
 	uint64_t *generation;
+	bool known; // its process has an image already
 
 	if (!number_is_free(process_list, arrival)) {
 		door_arrival_free(arrival);
@@ -155,10 +151,13 @@ void process_list_arrive(struct process_list *process_list, struct door_arrival 
 	if (arrival->space_old)
 		take_space(process_list, arrival);
 	image = image_new(arrival, process_list->trace_builder);
-	before = image->pid_unsure ? NULL : find_pid(process_list->arrivals, image->pid);
+	*map_put(&process_list->by_id, image->id, NULL) = (uintptr_t)image;
 	open_code_lists(process_list, image);
 	image->spares = &process_list->spares;
-	if (before == NULL && !image->pid_unsure)
+	known = !image->pid_unsure && (*map_put(&process_list->pids, image->pid, NULL))++ > 0;
+	if (known)
+		before = find_pid(process_list->arrivals, image->pid);
+	if (known && before == NULL)
 		before = find_pid(process_list->images, image->pid);
 	generation = map_put(&process_list->generations, image->pid, NULL);
 	if (before != NULL) {
@@ -182,11 +181,9 @@ void process_list_arrive(struct process_list *process_list, struct door_arrival 
 // be another one that gave itself this number.
 void process_list_exit(struct process_list *process_list, uint32_t id, uint64_t time_ns)
 {
-	struct image *image = find_id(process_list->images, id);
+	struct image *image = process_list_image(process_list, id);
 
-	if (image == NULL)
-		image = find_id(process_list->arrivals, id);
-	if (image == NULL || image->replaced ||
+	if (image == NULL || image->arrival == NULL || image->replaced ||
 	    (image->arrival->pidfd > 0 && !peer_ended(image->arrival->pidfd)))
 		return;
 	image->exited = true;
@@ -209,19 +206,16 @@ struct image *process_list_find(const struct process_list *process_list, uint32_
 
 struct image *process_list_image(const struct process_list *process_list, uint32_t id)
 {
-	struct image *const lists[] = { process_list->images, process_list->arrivals,
-					process_list->ended };
-	struct image *image = NULL;
+	const uint64_t *image = map_find(&process_list->by_id, id);
 
-	for (size_t i = 0; i < 3 && image == NULL; i++)
-		image = find_id(lists[i], id);
-	return image;
+	return image != NULL ? (struct image *)(uintptr_t)*image : NULL;
 }
 
 bool process_list_lives(const struct process_list *process_list, uint32_t id)
 {
-	return find_id(process_list->images, id) != NULL ||
-	       find_id(process_list->arrivals, id) != NULL;
+	const struct image *image = process_list_image(process_list, id);
+
+	return image != NULL && image->arrival != NULL;
 }
 
 bool process_list_knows(const struct process_list *process_list, uint32_t pid)
@@ -260,13 +254,11 @@ static process_id parent_of(struct process_list *process_list, const struct imag
 static struct image *parent_image(const struct process_list *process_list,
 				  const struct image *image)
 {
-	uint32_t id = image->arrival->hello.parent_image;
-	struct image *parent;
+	struct image *parent = NULL;
 
-	if (image->arrival->hello.start != SEGMENT_START_FORK)
-		return NULL;
-	parent = find_id(process_list->images, id);
-	return parent != NULL ? parent : find_id(process_list->ended, id);
+	if (image->arrival->hello.start == SEGMENT_START_FORK)
+		parent = process_list_image(process_list, image->arrival->hello.parent_image);
+	return parent != NULL && parent->begun ? parent : NULL;
 }
 
 // The image is a process of the trace now, and its lanes are looked at from the next pass on.
@@ -386,6 +378,10 @@ static struct image_event *fork_of(struct image *parent, const struct image *ima
 // their numbers.
 static bool same_process_before(const struct process_list *process_list, const struct image *image)
 {
+	const uint64_t *count = map_find(&process_list->pids, image->pid);
+
+	if (count == NULL || *count == 1)
+		return false; // itself
 	for (const struct image *other = process_list->arrivals; other != image;
 	     other = other->next)
 		if (other->pid == image->pid && !other->pid_unsure)
@@ -422,9 +418,11 @@ static void settle(struct process_list *process_list, struct image *image)
 	    parent_waits(process_list, image))
 		return;
 	if (hello->start == SEGMENT_START_FORK) {
-		if (find_id(process_list->arrivals, hello->parent_image) != NULL)
+		parent = process_list_image(process_list, hello->parent_image);
+		if (parent != NULL && !parent->begun)
 			return;
-		parent = find_id(process_list->images, hello->parent_image);
+		if (parent != NULL && parent->arrival == NULL) // it is over
+			parent = NULL;
 		if (parent != NULL && !parent->notes_read)
 			return; // it has begun just now: what it said of the fork is not known yet
 		event = parent != NULL ? fork_of(parent, image) : NULL;
@@ -648,7 +646,7 @@ static void shorten_ended(struct process_list *process_list)
 	process_list->ended_count = ENDED_MAX;
 	for (size_t i = 0; i < ENDED_MAX && *link != NULL; i++)
 		link = &(*link)->next;
-	free_list(*link);
+	free_list(process_list, *link);
 	*link = NULL;
 }
 
@@ -801,6 +799,8 @@ static bool end_image(struct process_list *process_list, struct image *image, bo
 	if (process_list->begun == image)
 		process_list->begun = image->next;
 	take_out(&process_list->images, image);
+	if (!image->pid_unsure && --*map_put(&process_list->pids, image->pid, NULL) == 0)
+		map_remove(&process_list->pids, image->pid);
 	unpromise(process_list, image);
 	image_close(image);
 	image->next = process_list->ended;

@@ -23,6 +23,8 @@ struct process_list {
 	struct image *begun;                 // of them, from here on: not looked at yet; or NULL
 	struct image *ended;                 // newest first
 	size_t ended_count;
+	struct map by_id;                 // of all three lists: id -> the image's address
+	struct map pids;                  // pid -> how many images of it are not over yet
 	size_t began_count;               // images that ever began
 	struct map processes;             // pid -> process id + 1 of its newest image
 	struct map generations;           // pid -> its newest image's generation
