@@ -25,7 +25,8 @@ COLD bool budget_start(const _Atomic uint32_t *turn)
 
 COLD void budget_forget(void)
 {
-	__atomic_store_n(&budget_turn, &budget_every, __ATOMIC_RELEASE);
+	if (__atomic_load_n(&budget_turn, __ATOMIC_RELAXED) != &budget_every)
+		__atomic_store_n(&budget_turn, &budget_every, __ATOMIC_RELEASE);
 }
 
 // Two threads may come with the first block of a leaf at once: one of the two leaves is kept. A

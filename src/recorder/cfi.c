@@ -421,10 +421,10 @@ struct cfi_machine {
 	const struct cfi_cie *cie;
 	struct cfi_row row;
 	struct cfi_row initial;
-	struct cfi_row saved[CFI_STATES_MAX];
 	int saved_count;
 	uintptr_t location;
 	uintptr_t target; // stop before the first row that begins after this address
+	struct cfi_row saved[CFI_STATES_MAX]; // last: nothing is read there that was not written
 };
 
 // The instructions with the operation in all eight bits, but for the advances. False: not known.
@@ -692,7 +692,7 @@ unwind_rule cfi_compile(const uint8_t *header, uintptr_t pc, uintptr_t exact_pc,
 {
 	// Big and touched seldom: kept off the program's stack, which may be a small one. The
 	// caller holds the lock of the slow path.
-	static struct cfi_machine machine;
+	static struct cfi_machine machine __attribute__((aligned(2048))); // in one page
 	struct cfi_fde fde;
 
 	if (starts_at_exact_pc)
@@ -705,7 +705,7 @@ unwind_rule cfi_compile(const uint8_t *header, uintptr_t pc, uintptr_t exact_pc,
 	}
 	if (fde.cie.signal_frame)
 		return UNWIND_SIGNAL;
-	memset(&machine, 0, sizeof(machine));
+	memset(&machine, 0, offsetof(struct cfi_machine, saved));
 	machine.cie = &fde.cie;
 	machine.location = fde.start;
 	// The CIE's program runs to its end, whatever it advances; then the FDE's, up to the row

@@ -62,6 +62,8 @@ static struct lane *lane_memory(uint32_t id)
 	uint32_t count = 1;
 	uint8_t *pages = NULL;
 
+	if (id == 1 && recording_state->first_ring)
+		ring_bytes = 0; // it is mapped
 	if (lane_kept[id] || kernel_sealed)
 		return lane_kept[id];
 	if (id > SEGMENT_RING_LARGE_LANES && !recording_is_limited())

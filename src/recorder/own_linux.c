@@ -48,8 +48,9 @@ void own_add(uintptr_t start, uintptr_t bytes)
 	bytes += KERNEL_PAGE - 1;
 	bytes -= bytes % KERNEL_PAGE;
 	__atomic_store_n(&own_ranges[at].end, start + bytes, __ATOMIC_RELEASE);
-	for (uintptr_t i = 0; i < bytes; i += KERNEL_PAGE)
-		*own_chunk(start + i) = 1;
+	for (uintptr_t i = start >> OWN_CHUNK_BITS;
+	     bytes && i <= (start + bytes - 1) >> OWN_CHUNK_BITS; i++)
+		*own_chunk(i << OWN_CHUNK_BITS) = 1;
 }
 
 void own_remove(uintptr_t start)

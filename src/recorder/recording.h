@@ -46,6 +46,7 @@ struct recording_state {
 	struct segment_frame *frames;
 	uint32_t frames_room; // so many of them are mapped
 	struct segment_clock *clock;
+	uint8_t *first_ring;    // lane 1's, mapped with the header; NULL: it is not
 	uint8_t *next_ring;     // the first page of the ring after those that are mapped
 	uint32_t lanes_count;   // lanes used so far, lane 0 included
 	uint32_t free_count;    // of free_lanes, under lanes_lock

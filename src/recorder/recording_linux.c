@@ -81,6 +81,13 @@ static bool recording_apart;    // in another namespace of processes than the co
 static bool recording_refused;  // by the collector, or there is none: do not ask again
 // Of the last process in this line of forks that was recorded: mapped in its children too.
 static struct segment *recording_parent;
+// What it has in its header, and its children's have before the collector has looked at them: a
+// child reads it here, and not in a page of its parent's that it would have to map.
+static struct recording_header {
+	uint32_t options, collector_pid;
+	uint64_t sample_bytes;
+	char reach_mark[SEGMENT_MARK_BYTES];
+} recording_header;
 static struct segment_clock *recording_clock; // the session's, mapped once
 uint32_t recording_why, recording_error;
 char recording_session_name[108];
@@ -320,7 +327,9 @@ static void recording_drop_shared(uint32_t count, uintptr_t over)
 
 		if (i >= count || region.start == (uintptr_t)recording_clock ||
 		    region.start == over) {
-			recording_shared[recording_shared_count++] = region;
+			if (i != recording_shared_count) // a page that the child has not yet
+				recording_shared[recording_shared_count] = region;
+			recording_shared_count++;
 			continue;
 		}
 		if (region.start == recording_first.start)
@@ -377,7 +386,8 @@ uint8_t *recording_map_ring_at(uint8_t **next, uint32_t lane, bool noted)
 
 uint8_t *recording_map_ring(uint32_t lane)
 {
-	uint8_t *ready = recording_ring_of_spare(lane);
+	uint8_t *ready = lane == 1 && recording_state->first_ring ? recording_state->first_ring
+								  : recording_ring_of_spare(lane);
 
 	return ready ? ready : recording_map_ring_at(&recording_state->next_ring, lane, true);
 }
@@ -401,22 +411,27 @@ bool recording_grow_frames(void)
 	return true;
 }
 
-// The header, the lanes and the first frames, and behind them the ring of notes: in a forked child
-// in place of its parent's.
+// The header, the lanes and the first frames, and behind them the ring of notes and that of lane 1,
+// twice each (recording_map_ring_at), and the page where the next ring begins: in a forked child in
+// place of its parent's.
 //
-// In a forked child `over` keeps the addresses: what is static here and points there stays true.
+// The second half of the notes and the first of lane 1 lie one after the other in the file, too,
+// and are one mapping. In a forked child `over` keeps the addresses: what is static here and points
+// there stays true.
 static uint8_t *recording_map_first(int fd, size_t bytes)
 {
-	size_t ring_bytes = segment_ring_bytes(0);
-	size_t all_bytes = bytes + ring_bytes * 2 + KERNEL_PAGE;
+	size_t notes_bytes = segment_ring_bytes(0), ring_bytes = segment_ring_bytes(1);
+	size_t ring_at = bytes + notes_bytes * 2;
+	size_t all_bytes = ring_at + ring_bytes * 2 + KERNEL_PAGE;
 	bool over = recording_first.bytes == all_bytes;
 	const struct {
 		size_t at, bytes;
 		uint32_t part_at;
 	} parts[] = {
 		{ 0, bytes, SEGMENT_HEADER_AT },
-		{ bytes, ring_bytes, SEGMENT_RINGS_AT },
-		{ bytes + ring_bytes, ring_bytes + KERNEL_PAGE, SEGMENT_RINGS_AT },
+		{ bytes, notes_bytes, SEGMENT_RINGS_AT },
+		{ bytes + notes_bytes, notes_bytes + ring_bytes, SEGMENT_RINGS_AT },
+		{ ring_at + ring_bytes, ring_bytes + KERNEL_PAGE, (uint32_t)segment_ring_at(1) },
 	};
 	long at;
 
@@ -468,10 +483,22 @@ static bool recording_map_all(struct recording_state *state, const struct segmen
 	state->shared = (struct lane_shared *)(head + SEGMENT_LANES_AT);
 	state->frames = (struct segment_frame *)(head + SEGMENT_FRAMES_AT);
 	state->notes_ring = head + bytes;
-	state->next_ring = state->notes_ring + segment_ring_bytes(0) * 2;
+	state->first_ring = state->notes_ring + segment_ring_bytes(0) * 2;
+	state->next_ring = state->first_ring + segment_ring_bytes(1) * 2;
 	state->options = welcome->options;
 	state->lanes_count = 1;
 	return true;
+}
+
+// The process records into `segment`: its children will.
+static void recording_keep_header(struct segment *segment)
+{
+	recording_parent = segment;
+	recording_header.options = segment->options;
+	recording_header.collector_pid = segment->collector_pid;
+	recording_header.sample_bytes = segment->sample_bytes;
+	memcpy(recording_header.reach_mark, segment->reach_mark,
+	       sizeof(recording_header.reach_mark));
 }
 
 // The collector could not tell a process that cannot map its segment from one that ended before it
@@ -510,23 +537,17 @@ static bool recording_join_as(struct recording_state *state, uint32_t start, uin
 	state->copy = recording_image != 0;
 	recording_image = answer.welcome.image;
 	if (joined) {
-		recording_parent = state->segment;
+		recording_keep_header(state->segment);
 		__atomic_store_n(&state->segment->joined, SEGMENT_JOINED, __ATOMIC_RELEASE);
 	}
 	return joined;
 }
 
-// What a child's segment has in its header before the collector has looked at it.
-struct recording_header {
-	uint32_t options, collector_pid;
-	uint64_t sample_bytes;
-	char reach_mark[SEGMENT_MARK_BYTES];
-};
-
 // The collector will write the same. It asks for no snapshots of a small child.
-static void recording_fill_header(struct segment *segment, const struct recording_header *header,
-				  uint32_t image)
+static void recording_fill_header(struct segment *segment, uint32_t image)
 {
+	const struct recording_header *header = &recording_header;
+
 	segment->magic = SEGMENT_MAGIC;
 	segment->version = SEGMENT_VERSION;
 	segment->image = image;
@@ -541,15 +562,8 @@ static void recording_fill_header(struct segment *segment, const struct recordin
 // The segment that a child has made becomes its own, in place of its parent's.
 static bool recording_wear_own(struct recording_state *state, int fd, uint32_t pid, uint32_t image)
 {
-	const struct segment *parent = recording_parent;
-	struct recording_header header = {
-		.options = parent->options,
-		.collector_pid = parent->collector_pid,
-		.sample_bytes = parent->sample_bytes,
-	};
-	const struct segment_welcome welcome = { .options = parent->options };
+	const struct segment_welcome welcome = { .options = recording_header.options };
 
-	memcpy(header.reach_mark, parent->reach_mark, sizeof(header.reach_mark));
 	recording_parent = NULL;
 	recording_drop_spares();
 	recording_fail(SEGMENT_WHY_MEMORY, 0);
@@ -560,7 +574,7 @@ static bool recording_wear_own(struct recording_state *state, int fd, uint32_t p
 		recording_leave_word(fd);
 		return false;
 	}
-	recording_fill_header(state->segment, &header, image);
+	recording_fill_header(state->segment, image);
 	recording_parent = state->segment;
 	__atomic_store_n(&state->segment->joined, SEGMENT_JOINED, __ATOMIC_RELEASE);
 	return true;
@@ -572,8 +586,7 @@ static bool recording_may_go_on(const struct segment_clock *clock)
 {
 	return recording_goes_on && recording_parent && clock && !recording_apart &&
 	       !recording_filtered && recording_knows_args() && clock->unheard_max != 0 &&
-	       !recording_clock_is_over(clock) &&
-	       !(recording_parent->options & SEGMENT_NO_FOLLOW) &&
+	       !recording_clock_is_over(clock) && !(recording_header.options & SEGMENT_NO_FOLLOW) &&
 	       (uint32_t)kernel(__NR_getppid) == kernel_pid &&
 	       kernel_limit(KERNEL_LIMIT_FILE) == UINT64_MAX;
 }
@@ -666,7 +679,7 @@ static bool recording_join_spare(struct recording_state *state)
 	kernel_pid = state->pid;
 	if (!kernel_sealed)
 		recording_drop_shared(parents, 0);
-	recording_parent = state->segment;
+	recording_keep_header(state->segment);
 	recording_image = state->segment->image;
 	recording_apart = true; // it may be
 	state->copy = true;
@@ -960,7 +973,7 @@ COLD bool recording_begin(void)
 // A place in the order for the fork: what this thread did so far, the child inherits.
 void recording_before_fork(void)
 {
-	const struct lane *lane = lane_get_mine();
+	struct lane *lane = lane_get_mine();
 	uint64_t signals;
 
 	recording_fork_lane = 0;
@@ -968,6 +981,15 @@ void recording_before_fork(void)
 	recording_fork_noted = false;
 	if (recording_phase() != RECORDING_ON)
 		return;
+	// What each child would have to make, it has from its parent: memory of a lane, what is
+	// known of libc. Where that may fail it would count as an event that was lost.
+	if (recording_state->lanes_count == 1 && !kernel_nested() && !kernel_sealed &&
+	    !recording_is_limited()) {
+		lane = lane_enter();
+		if (lane)
+			lane_leave(lane, lane->ring, lane->ring);
+		lane = lane_get_mine();
+	}
 	recording_fork_noted = true;
 	recording_fork_lane = (uint32_t)lane->id;
 	recording_fork_head = lane->head;

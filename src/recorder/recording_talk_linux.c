@@ -117,7 +117,7 @@ static uint32_t recording_find_exe(char *out, size_t size)
 }
 
 // Large: not on a stranger's stack. Kept over fork, for the path.
-static struct segment_hello hello;
+static struct segment_hello hello __attribute__((aligned(2048)));
 
 // Where the program's arguments are: up to TALK_ARGS_MAX bytes are sent. NULL: not known.
 static const char *recording_args;

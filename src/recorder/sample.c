@@ -190,7 +190,8 @@ COLD bool sample_start(uint64_t mean)
 		if (!sample_near || !sample_far)
 			return false;
 	}
-	__atomic_store_n(&sample_mean, mean, __ATOMIC_RELEASE);
+	if (__atomic_load_n(&sample_mean, __ATOMIC_RELAXED) != mean) // else a child copies no page
+		__atomic_store_n(&sample_mean, mean, __ATOMIC_RELEASE);
 	return true;
 }
 
