@@ -23,6 +23,7 @@
 
 #include "base/mem.h"
 #include "base/rising.h"
+#include "base/str.h"
 #include "engine/index/index_ask.h"
 #include "engine/index/index_disk.h"
 #include "engine/index/index_lives.h"
@@ -35,6 +36,7 @@
 #include "engine/window_source.h"
 #include "engine/window_weigh.h"
 #include "os/file.h"
+#include "os/tool.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -49,6 +51,7 @@ enum {
 	MEMORY_LEAST = 32 << 20,
 	KEPT_SHARE = 4,         // of a question's memory, tables that are kept for the next
 	PLAIN_EVENTS = 1 << 16, // traces up to this need no index
+	PLAIN_REST = 32 << 20,  // what is not lifetimes
 };
 
 struct window {
@@ -67,17 +70,62 @@ struct window {
 
 // ---- opening ----
 
-// Of a small trace all lifetimes are in memory, and no index is made or looked for.
+static uint64_t memory_of(const struct window_options *options)
+{
+	return options->memory_bytes ? options->memory_bytes : MEMORY_DEFAULT;
+}
+
+// What has been read of a trace is asked for its size now and then. The definitions, and what
+// follows from the number of blocks that live, have PLAIN_REST.
+struct plain_opening {
+	const struct window *window;
+	const struct window_options *options;
+	bool full;
+};
+
+static bool plain_stops(void *context)
+{
+	struct plain_opening *opening = context;
+	const struct window_options *options = opening->options;
+	uint64_t bytes = plain_bytes(&opening->window->heap, &opening->window->steps);
+	uint64_t most = memory_of(options);
+
+	most = most > 2 * PLAIN_REST ? most - PLAIN_REST : PLAIN_REST;
+	opening->full = bytes > most;
+	return opening->full || (options->stop && options->stop(options->context));
+}
+
+// Steps are as good as events here: nearly each event is one.
+static bool refuse_plain(const struct window *window, const struct window_options *options,
+			 struct err *err)
+{
+	double more = (double)reader_stats(window->reader)->events / (double)window->steps.count;
+	uint64_t bytes = (uint64_t)((double)plain_bytes(&window->heap, &window->steps) * more);
+
+	ASSERT(window->steps.count > 0); // plain_build's first
+	bytes += PLAIN_REST;
+	return err_set(err, ERR_LIMIT,
+		       "all lifetimes in memory, as TIDEMARK_INDEX=never has them, take some %s, "
+		       "more than %s (try: without it, or --memory %lluM)",
+		       STR_BYTES(bytes), STR_BYTES(memory_of(options)),
+		       (unsigned long long)((bytes + bytes / 8) >> 20));
+}
+
+// Of a small trace, or where no index is wished for, all lifetimes are in memory, and no index is
+// made or looked for.
 static bool open_plain(struct window *window, const struct window_options *options, struct err *err)
 {
+	struct plain_opening opening = { .window = window, .options = options };
 	struct progress progress;
 	bool built;
 
 	ASSERT(!window->shares);
 	progress_begin(&progress, options->progress, "pairing", reader_bytes(window->reader));
 	built = plain_build(&window->heap, &window->own_vm, &window->steps, window->reader,
-			    &progress, options->stop, options->context);
+			    &progress, plain_stops, &opening);
 	progress_end(&progress);
+	if (opening.full)
+		return refuse_plain(window, options, err);
 	if (!built)
 		return err_set(err, ERR_STOPPED, "interrupted");
 	window->vm = &window->own_vm;
@@ -95,11 +143,6 @@ static bool open_plain(struct window *window, const struct window_options *optio
 	window->facts.peak[WINDOW_HEAP] =
 		plain_peak(&window->heap, WINDOW_HEAP, &window->facts.peak_edge[WINDOW_HEAP]);
 	return true;
-}
-
-static uint64_t memory_of(const struct window_options *options)
-{
-	return options->memory_bytes ? options->memory_bytes : MEMORY_DEFAULT;
 }
 
 // Less is refused whether the index is there or not, so that an answer does not hang on that.
@@ -156,13 +199,36 @@ static bool open_knowing(struct window *window, const char *path,
 	return true;
 }
 
+// Neither beside the trace nor in the cache an index can be made, as *err says: it is made in
+// `folder`, a temporary one, which is gone once its files are open.
+static bool find_temporary(struct window *window, struct str *folder, const char *trace_path,
+			   const struct index_identity *identity,
+			   const struct window_options *options, struct err *err)
+{
+	struct str text = { 0 };
+	bool ok;
+
+	str_format(&text, "%s: the index is made in %s, for this command alone", err->text,
+		   str_get(folder));
+	if (options->say)
+		options->say(options->context, str_get(&text));
+	str_fini(&text);
+	*err = (struct err){ 0 };
+	ok = build_index(window->reader, str_get(folder), trace_path, options, NULL, err) &&
+	     open_knowing(window, str_get(folder), identity, err);
+	index_disk_remove(str_get(folder));
+	tool_folder_leave(folder);
+	return ok;
+}
+
 // Open the index, or build it and open it. Only one process builds at a time; another waits, and
 // mostly finds it done.
 static bool find_index(struct window *window, const char *path, const char *trace_path,
 		       const struct index_identity *identity, const struct window_options *options,
 		       struct err *err)
 {
-	struct err why = { 0 };
+	struct err why = { 0 }, ignored = { 0 };
+	struct str folder = { 0 };
 	int lock;
 	bool ok;
 
@@ -178,6 +244,8 @@ static bool find_index(struct window *window, const char *path, const char *trac
 		return false;
 	}
 	if (!window_source_lock(path, trace_path, options, &lock, err)) {
+		if (err->kind == ERR_IO && !options->index_path && tool_folder(&folder, &ignored))
+			return find_temporary(window, &folder, trace_path, identity, options, err);
 		window_source_fail(path, 0, err);
 		return false;
 	}

@@ -89,13 +89,14 @@ enum window_end {
 };
 
 struct window_options {
-	const char *index_path; // NULL: beside the trace, else in the user's cache directory
+	const char *index_path; // NULL: beside the trace, in the user's cache directory, temporary
 	uint64_t memory_bytes;  // for building and asking; 0: 256 MiB. Too little: ERR_LIMIT
 	bool rebuild;           // whatever index there is
 	bool existing;          // one that is there, or none: window_open builds nothing
 	bool always;            // of a small trace too, which needs none
 	bool plain; // no index: all lifetimes in memory, every answer by going through them. For
-		    // small traces and for tests, where it is what the index must agree with
+		    // small traces and for tests, where it is what the index must agree with.
+		    // More than memory_bytes of them: ERR_LIMIT
 	enum progress_mode progress;
 	// Asked now and then while building (NULL: no): true stops, with ERR_STOPPED "interrupted".
 	bool (*stop)(void *context);

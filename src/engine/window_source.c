@@ -2,7 +2,8 @@
 //
 // Beside "run/app.tide" it is "run/app.tide-index", and beside "run/app" it is
 // "run/app.tide-index". Where the folder of the trace cannot be written to, it is in the user's
-// cache, by the recording's id, and there old ones go when they are too many (index_disk.h).
+// cache, by the recording's id, and there old ones go when they are too many (index_disk.h). Where
+// there is no cache either, window.c makes a temporary one.
 //
 // A build holds a lock on the folder. A second process that wants the index waits for it and then
 // finds it; one that is killed lets go of the lock, and the next one builds.
@@ -125,7 +126,8 @@ void window_source_fail(const char *path, unsigned share, struct err *err)
 			   STR_BYTES(bytes * 1000 / share));
 	else if (bytes > 0) // what is read is not all indexed yet
 		str_format(&text, ", had %s and needs more", STR_BYTES(bytes));
-	str_add(&text, " (TIDEMARK_INDEX=never answers without, from memory)");
+	str_add(&text,
+		" (TIDEMARK_INDEX=never answers without, from memory, where --memory is enough)");
 	snprintf(err->text + length, sizeof err->text - length, "%s", str_get(&text));
 	str_fini(&text);
 }

@@ -51,7 +51,7 @@ void window_source_fail(const char *path, unsigned share, struct err *err);
 
 // What $TIDEMARK_INDEX says of when an index is made, for tests and for those who look for the
 // difference: "always", also of small traces; "tiny", the same with blocks so small that every path
-// is taken; "never", all lifetimes in memory.
+// is taken; "never", all lifetimes in memory, or an error where they do not fit.
 enum window_source_wish {
 	WINDOW_SOURCE_AUTO,
 	WINDOW_SOURCE_ALWAYS,

@@ -34,7 +34,7 @@ def ask(path, *words, check=0, **more):
 
 def right(path, *words):
     """What a list of all lifetimes says."""
-    return json.loads(ask(path, *(words or VIEW), TIDEMARK_INDEX="never").stdout)
+    return json.loads(ask(path, *(words or VIEW), "--memory", "4G", TIDEMARK_INDEX="never").stdout)
 
 
 def check_right(path, *words):

@@ -63,7 +63,7 @@ def a_link_in_the_place_of_an_index_changes_nobodys_rights():
     assert os.stat("elsewhere").st_mode & 0o777 == 0o755
 
 
-def as_nobody(path, **more):
+def as_nobody(path, *words, **more):
     """Ask as somebody who may write nowhere but in the folder `home`."""
     if os.geteuid() != 0:
         raise Skip("needs root, to be somebody else")
@@ -76,7 +76,7 @@ def as_nobody(path, **more):
     os.makedirs("home", exist_ok=True)
     os.chown("home", 65534, 65534)
     shutil.copy(TIDEMARK, "program")  # that may lie where nobody may go
-    return subprocess.run([os.path.abspath("program"), "window", os.path.abspath(path), *VIEW],
+    return subprocess.run([os.path.abspath("program"), "window", os.path.abspath(path), *VIEW, *words],
                           capture_output=True, text=True, timeout=60, user=65534, group=65534,
                           extra_groups=[],
                           env={**os.environ, "TIDEMARK_INDEX": "always",
@@ -113,15 +113,49 @@ def where_nothing_can_be_written_it_lies_in_the_cache_which_is_bounded():
 
 
 @test
-def where_it_can_be_nowhere_one_line_says_where_it_would_be_and_what_to_do():
+def where_it_can_be_nowhere_it_is_temporary_and_one_line_says_so():
+    os.makedirs("closed", exist_ok=True)
+    os.makedirs("room", exist_ok=True)
+    os.chmod("room", 0o777)
+    make("closed/t.tide", 300)
+    os.chmod("closed/t.tide", 0o644)
+    kept = as_nobody("closed/t.tide")
+    done = as_nobody("closed/t.tide", HOME="", TMPDIR=os.path.abspath("room"))
+    assert done.returncode == 0 and done.stdout == kept.stdout, done
+    line = done.stderr.strip().splitlines()
+    assert len(line) == 1 and "closed/t.tide-index" in line[0] and "Permission denied" in line[0] \
+        and os.path.abspath("room/tidemark.") in line[0], done.stderr
+    assert os.listdir("room") == [] and os.listdir("closed") == ["t.tide"]
+    # Medians keep all lifetimes in order beside the index, where they can.
+    one, two = (as_nobody("closed/t.tide", "--columns", "median", **more) for more in (
+        {}, {"HOME": "", "TMPDIR": os.path.abspath("room")}))
+    assert two.returncode == 0 and one.stdout == two.stdout and os.listdir("room") == []
+
+
+@test
+def where_there_is_no_room_for_that_either_one_line_says_what_to_do():
     os.makedirs("closed", exist_ok=True)
     make("closed/t.tide", 300)
     os.chmod("closed/t.tide", 0o644)
-    done = as_nobody("closed/t.tide", HOME="")
+    done = as_nobody("closed/t.tide", HOME="", TMPDIR=os.path.abspath("closed"))
     assert done.returncode == 3 and done.stderr.count("\n") == 1, done
     assert "closed/t.tide-index" in done.stderr and "Permission denied" in done.stderr and \
         "TIDEMARK_INDEX=never" in done.stderr, done.stderr
     assert as_nobody("closed/t.tide", HOME="", TIDEMARK_INDEX="never").returncode == 0
+
+
+@test
+def lifetimes_without_an_index_are_refused_where_they_do_not_fit():
+    make("many.tide", 400000)
+    done = subprocess.run([TIDEMARK, "window", "many.tide", "--memory", "48M"], check=False, text=True,
+                          capture_output=True, env={**os.environ, "TIDEMARK_INDEX": "never"})
+    assert done.returncode == 4 and done.stdout == "" and done.stderr.count("\n") == 1, done
+    assert "TIDEMARK_INDEX=never" in done.stderr and "--memory " in done.stderr, done.stderr
+    enough = done.stderr.rsplit(" ", 1)[1].strip(")\n")
+    both = [subprocess.run([TIDEMARK, "window", "many.tide", "--memory", enough], check=True, text=True,
+                           capture_output=True, env={**os.environ, "TIDEMARK_INDEX": word}).stdout
+            for word in ("never", "always")]
+    assert both[0] == both[1]
 
 
 main()

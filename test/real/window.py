@@ -47,7 +47,7 @@ for name, text in (("rows.py", ROWS), ("family.py", FAMILY)):
 
 
 def ask(trace, index, *words):
-    done = subprocess.run([libreal.TIDEMARK, "window", trace, "--json", *words],
+    done = subprocess.run([libreal.TIDEMARK, "window", trace, "--json", "--memory", "16G", *words],
                           env={**env, "TIDEMARK_INDEX": index}, capture_output=True, text=True,
                           timeout=300)
     assert done.returncode == 0, (words, done.stderr)

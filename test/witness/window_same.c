@@ -41,7 +41,9 @@ static void check_recording(const char *index)
 	setenv("TIDEMARK_INDEX", index, 1);
 	pair.index = open_window(pair.reader,
 				 (struct window_options){ .index_path = test_temp_path("index") });
-	pair.plain = open_window(pair.plain_reader, (struct window_options){ .plain = true });
+	pair.plain = open_window(pair.plain_reader,
+				 (struct window_options){ .plain = true,
+							  .memory_bytes = UINT64_C(64) << 30 });
 	check_all(&pair, (int)number("WINDOWS", 40));
 	close_pair(&pair);
 }

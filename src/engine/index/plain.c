@@ -327,6 +327,13 @@ struct changes {
 
 SORT_ORDER(compare_changes, struct change, SORT_RISES(step))
 
+// A lifetime has two changes, and qsort takes as much as it sorts.
+uint64_t plain_bytes(const struct plain *plain, const struct plain_steps *steps)
+{
+	return plain->lives_count * (sizeof *plain->lives + 2 * 2 * sizeof(struct change)) +
+	       steps->count * (sizeof *steps->times_ns + sizeof *steps->numbers);
+}
+
 // All changes of the level by lifetimes that the query selects, before `to`, in order.
 static struct changes changes_of(const struct plain *plain, const struct window_query *query)
 {

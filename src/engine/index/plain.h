@@ -63,6 +63,10 @@ bool plain_build(struct plain *plain, struct plain *vm, struct plain_steps *step
 		 struct reader *reader, struct progress *progress, bool (*stop)(void *context),
 		 void *context);
 
+// Memory that what is there takes, with what a question for levels takes beside (a list of changes,
+// and to sort it).
+uint64_t plain_bytes(const struct plain *plain, const struct plain_steps *steps);
+
 // The number of a cell, new or known, from 0. Constant time.
 uint32_t plain_cell(struct plain *plain, const struct window_cell *cell);
 
