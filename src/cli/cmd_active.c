@@ -36,12 +36,15 @@ static bool answer(const void *request, struct query_context *asked, struct sink
 		.bytes_min = options->bytes_min,
 		.all_frames = options->all_frames,
 	};
+	// Of a few rows out of millions the ages are found last.
+	const struct present_options late = { .inherits = TRACE_NONE,
+					      .dated_late = options->rows_max > 0 };
 	struct paper paper = query_options_paper(options, sink);
 	struct active active;
 	bool good;
 
 	// The trace is read up to the moment, which leaves what lives then in asked->present.
-	moment_view_read(asked, NULL);
+	moment_view_read(asked, &late);
 	moment_view_warn_of_space(asked);
 	good = active_init(&active, asked, &wanted, err);
 	if (!good) {

@@ -65,6 +65,7 @@ bool answer_moments_map(struct answer *answer, struct err *err)
 bool answer_moments_active(struct answer *answer, struct err *err)
 {
 	struct active_options options = { 0 };
+	struct present_options late = { .inherits = TRACE_NONE };
 	struct active active;
 	struct query_context asked;
 	const char *at;
@@ -75,7 +76,8 @@ bool answer_moments_active(struct answer *answer, struct err *err)
 	    !params_take_bytes(&answer->params, "min-bytes", &options.bytes_min, err) ||
 	    !open_moment(answer, &active_rules, at, &asked, err))
 		return false;
-	moment_view_read(&asked, NULL);
+	late.dated_late = options.rows_max > 0;
+	moment_view_read(&asked, &late);
 	moment_view_warn_of_space(&asked);
 	good = active_init(&active, &asked, &options, err);
 	if (good)

@@ -104,6 +104,42 @@ TEST(so_it_is_with_blocks_of_steps_of_the_usual_size)
 	index_small_blocks(true);
 }
 
+// Who shows a few of millions of blocks asks for the dates of these alone, once all were seen.
+TEST(blocks_are_dated_after_all_were_seen_as_they_are_before)
+{
+	const struct window_options options = { 0 };
+	size_t late = 0;
+
+	for (uint64_t seed = 1; seed <= 12; seed++) {
+		struct moment_sides sides = open_sides(seed, &kinds[seed % 6], &options, 0);
+		struct present_options wanted = { .at_exit = true, .inherits = TRACE_NONE };
+		struct present *before = window_source_moment(sides.window, &wanted), *after;
+
+		wanted.dated_late = true;
+		after = window_source_moment(sides.window, &wanted);
+		CHECK(before && after);
+		for (process_id id = 0; id < reader_processes_count(sides.reader); id++) {
+			struct present_list one = present_list(before, id);
+			struct present_list other = present_list(after, id);
+
+			for (size_t i = 0; i < other.count; i++)
+				late += other.blocks[i].time_ns == 0;
+			present_date(after, other.blocks, other.count);
+			CHECK_EQ(one.count, other.count);
+			for (size_t i = 0; i < one.count && i < other.count; i++) {
+				CHECK_EQ(one.blocks[i].address, other.blocks[i].address);
+				CHECK_EQ(one.blocks[i].time_ns, other.blocks[i].time_ns);
+				CHECK_EQ(one.blocks[i].number, other.blocks[i].number);
+			}
+			MEM_FREE(one.blocks, other.blocks);
+		}
+		present_free(before);
+		present_free(after);
+		close_sides(&sides);
+	}
+	CHECK(late > 0);
+}
+
 // A block of steps has the dates of what began in it. They are read twice: so that a list of
 // millions need not have them, it is seen first that they can be.
 TEST(dates_that_went_away_since_are_an_error_and_not_zero)

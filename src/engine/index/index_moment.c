@@ -390,7 +390,7 @@ static bool has_dates(struct asking *asking)
 // What blocks are made of, as the present keeps it.
 struct making {
 	struct index *index;
-	bool dated;
+	bool dated; // by `make`
 };
 
 // Dates of some lives, in the order of the list; has_dates has looked at them. NULL: the index went
@@ -457,6 +457,20 @@ static bool make_blocks(void *context, const struct radix_pair *list, size_t cou
 	return true;
 }
 
+// What the present asks for of a few, where make_blocks leaves it out.
+static bool date_blocks(void *context, const struct radix_pair *list, size_t count,
+			struct present_block *blocks, struct err *err)
+{
+	struct date *dates = date_slice(context, list, count, err);
+
+	for (size_t i = 0; dates && i < count; i++) {
+		blocks[i].number = dates[i].number;
+		blocks[i].time_ns = dates[i].time_ns;
+	}
+	mem_free(dates);
+	return dates != NULL;
+}
+
 static process_id process_of(const struct asking *asking, const struct radix_pair *live)
 {
 	const struct cells *cells = &asking->index->cells;
@@ -510,9 +524,18 @@ static bool has_heaps(const struct cells *cells)
 	return false;
 }
 
-// What is known of them as the present wants it. False: the dates of some cannot be read.
-static bool make_lean(struct asking *asking, bool dated, struct present_lean *lean)
+// What is known of them as the present wants it. False: the dates of some cannot be read. Slices
+// with dates are large, as each goes through the blocks of steps from the first that it needs on;
+// others stay in the processor's cache.
+static bool make_lean(struct asking *asking, struct present_lean *lean)
 {
+	enum { SLICE = 1 << 12, SLICE_DATED = 1 << 18 };
+	const struct present_options *options = asking->options;
+	bool by_event = options->query && options->query->event;
+	bool dated = !options->undated || by_event;
+	bool heaps = has_heaps(&asking->index->cells);
+	// Blocks of several heaps may be at one address: then each is dated as it is made.
+	bool late = dated && options->dated_late && !by_event && !heaps && !asking->between_halves;
 	struct making *making;
 
 	if (dated && !has_dates(asking))
@@ -523,10 +546,12 @@ static bool make_lean(struct asking *asking, bool dated, struct present_lean *le
 	// No two have one address, process and heap: of equal addresses any order is right here.
 	radix_sort_pairs_lean(asking->lives, asking->count);
 	making = mem_alloc(1, sizeof *making);
-	*making = (struct making){ asking->index, dated };
+	*making = (struct making){ asking->index, dated && !late };
 	*lean = (struct present_lean){ .ends = part_lives(asking),
-				       .heaps = has_heaps(&asking->index->cells),
+				       .heaps = heaps,
+				       .slice = making->dated ? SLICE_DATED : SLICE,
 				       .make = make_blocks,
+				       .date = late ? date_blocks : NULL,
 				       .context = making };
 	lean->list = asking->lives;
 	asking->lives = NULL;
@@ -551,14 +576,13 @@ static bool put_each(struct asking *asking, const struct present_lean *lean)
 // pairs.
 static bool put_lives(struct asking *asking)
 {
-	const struct query *query = asking->options->query;
 	struct present_lean lean;
 
 	if (asking->options->spaces_only && !asking->between_halves)
 		return true;
 	if (asking->count == 0 || reader_processes_count(asking->reader) == 0)
 		return true;
-	if (!make_lean(asking, !asking->options->undated || (query && query->event), &lean))
+	if (!make_lean(asking, &lean))
 		return false;
 	if (asking->between_halves)
 		return put_each(asking, &lean);

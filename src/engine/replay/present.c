@@ -10,6 +10,7 @@
 #include "engine/replay/present.h"
 
 #include "base/mem.h"
+#include "base/rising.h"
 #include "base/sort.h"
 #include "engine/replay/lives.h"
 #include "engine/space/space_listed.h"
@@ -382,7 +383,6 @@ static bool selects(const struct query *query, const struct present_block *block
 // ---- all of a process, in their order ----
 
 // A slice at a time: so many blocks are made of what is lean, and what was read is put between.
-enum { SLICE = 1 << 18 };
 
 struct walk {
 	const struct present *present;
@@ -417,7 +417,8 @@ static struct walk walk_of(const struct present *present, process_id process,
 // So many make the next slice: blocks at one address are not torn apart.
 static size_t slice_of(const struct walk *walk)
 {
-	size_t count = walk->lean_left < SLICE ? walk->lean_left : SLICE;
+	size_t slice = walk->present->lean.slice;
+	size_t count = walk->lean_left < slice ? walk->lean_left : slice;
 
 	while (count < walk->lean_left && walk->lean[count].key == walk->lean[count - 1].key)
 		count++;
@@ -506,6 +507,38 @@ void present_each_block(const struct present *present, process_id process, enum 
 
 	ASSERT(each);
 	walk_all(&walk);
+}
+
+// A block of `lives` has its date, and is at no address of the list. A failure is present_ok's.
+void present_date(const struct present *present, struct present_block *blocks, size_t count)
+{
+	const struct present_lean *lean = &present->lean;
+	struct radix_pair *pairs;
+	struct present_block *dated, **whose;
+	size_t found = 0;
+
+	if (!lean->date)
+		return;
+	pairs = mem_alloc(count, sizeof *pairs);
+	dated = mem_alloc(count, sizeof *dated);
+	whose = mem_alloc(count, sizeof *whose);
+	for (size_t i = 0; i < count; i++) {
+		size_t among;
+		const struct radix_pair *list = lean_of(present, blocks[i].process, &among);
+		size_t at = RISING_BELOW(list, among, key, blocks[i].address);
+
+		if (at == among || list[at].key != blocks[i].address)
+			continue;
+		pairs[found] = list[at];
+		whose[found++] = &blocks[i];
+	}
+	if (lean->date(lean->context, pairs, found, dated, present->damage)) {
+		for (size_t i = 0; i < found; i++) {
+			whose[i]->number = dated[i].number;
+			whose[i]->time_ns = dated[i].time_ns;
+		}
+	}
+	MEM_FREE(pairs, dated, whose);
 }
 
 bool present_ok(const struct present *present, struct err *err)

@@ -36,6 +36,9 @@ struct present_options {
 	// Nobody looks at the blocks' times and numbers: where it is cheaper, they are 0. Or at
 	// blocks at all: where it is cheaper, they are not there, and have claimed their mappings.
 	bool undated, spaces_only;
+	// Of a few of them somebody asks once all were seen (present_date): where it is cheaper,
+	// times and numbers are 0 until then.
+	bool dated_late;
 	struct progress *progress; // NULL: none
 	// Called for each event on virtual memory, and each call that failed, before it is applied;
 	// and after each that was. NULL: nobody.
@@ -81,9 +84,14 @@ struct present_lean {
 	struct radix_pair *list;
 	size_t *ends; // by process: where what it has ends; owned
 	bool heaps;   // not all are of malloc's heap
+	size_t slice; // so many are made at once, more or less
 	// Make blocks of some of them; `selected` and `inherited` are not looked at. False: what is
 	// asked of one cannot be read any more.
 	bool (*make)(void *context, const struct radix_pair *list, size_t count,
+		     struct present_block *blocks, struct err *err);
+	// Where `make` leaves times and numbers out, for present_date; each address is there once
+	// then. NULL: it does not.
+	bool (*date)(void *context, const struct radix_pair *list, size_t count,
 		     struct present_block *blocks, struct err *err);
 	void *context; // owned (mem_free); what it points to must last as long as the present
 };
@@ -101,6 +109,10 @@ enum present_heaps {
 void present_each_block(const struct present *present, process_id process, enum present_heaps heaps,
 			void (*each)(void *context, const struct present_block *block),
 			void *context);
+
+// Sets number and time_ns of blocks that were made without, by their process and address. All
+// others stay as they are.
+void present_date(const struct present *present, struct present_block *blocks, size_t count);
 
 // The same as a list, for who needs them once: `put` writes an item of `each` bytes, 16 at least,
 // for a block. They may be gone from the present then, and take no room twice.

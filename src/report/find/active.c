@@ -165,6 +165,27 @@ static void add_block(void *context, const struct present_block *block)
 	add_row(active, &row);
 }
 
+// Ages of blocks that came without dates (dated_late): those of the rows that are left.
+static void date_rows(struct active *active)
+{
+	const struct present *present = active->asked->present;
+	struct present_block *blocks = mem_alloc(active->kept, sizeof *blocks);
+
+	for (size_t i = 0; i < active->kept; i++)
+		blocks[i] = (struct present_block){ .address = active->rows[i].address,
+						    .process = active->rows[i].process,
+						    .time_ns = UINT64_MAX };
+	present_date(present, blocks, active->kept);
+	for (size_t i = 0; i < active->kept; i++) {
+		struct active_row *row = &active->rows[i];
+		uint64_t now = present_time(present, row->process);
+
+		if (!row->vm && blocks[i].time_ns != UINT64_MAX)
+			row->age_ns = now > blocks[i].time_ns ? now - blocks[i].time_ns : 0;
+	}
+	mem_free(blocks);
+}
+
 // A whole mapping: pieces side by side that one call made.
 static void add_mapping(struct active *active, const struct active_row *row, enum space_owner owner)
 {
@@ -264,6 +285,8 @@ bool active_init(struct active *active, struct query_context *asked,
 	query_context_matched(asked, active->heap.count + active->pools.count + active->vm.count +
 					     active->left_out.count);
 	sort_rows(active);
+	if (options->rows_max)
+		date_rows(active);
 	active->shown = active->kept;
 	return present_ok(asked->present, err);
 }
