@@ -725,6 +725,8 @@ bool window_walk(struct window *window, const struct window_query *query,
 	ASSERT(each);
 	if (!is_sound(window, err))
 		return false;
+	if (asks(query, WINDOW_VM))
+		whole.enough = NULL; // it comes last, in another order
 	if (window->plain) {
 		if (!plain_walk(&window->heap, &whole, each, context))
 			return true;

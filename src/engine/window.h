@@ -183,6 +183,10 @@ struct window_query {
 				 // Others may be given too; without AIFI it costs what lives at the
 				 // edges. 0: all
 	bool undated;            // window_walk: nobody looks at begin_ns and end_ns; they may be 0
+	// window_walk: asked now and then, where all that is still to be given began in the window,
+	// at a step or later, and was not ended by a call: true ends the walk. NULL: nobody is
+	// asked.
+	bool (*enough)(void *context, uint64_t step);
 	// by_size: of sizes in none of these ranges `group` says WINDOW_SKIP, and of all others the
 	// same, so that most are not asked about. Count 0: it may say of each what it will.
 	const struct query_range *sizes; // borrowed

@@ -382,6 +382,53 @@ static inline void check_stop(struct window *window, struct window_query query)
 	}
 }
 
+// What is left once it is asked whether there is enough began there or later, and no call ended it.
+struct enough {
+	const struct window_query *query;
+	uint64_t step; // that it was asked of last; 0: not yet
+	size_t before, given;
+	bool over, stop;
+};
+
+static inline bool keep_count(void *context, const struct window_allocation *allocation)
+{
+	struct enough *enough = context;
+	bool by_call = allocation->end_kind != WINDOW_END_NEVER &&
+		       allocation->end_kind != WINDOW_END_EXIT &&
+		       allocation->end_kind != WINDOW_END_EXEC;
+
+	CHECK(!enough->over);
+	enough->given++;
+	if (enough->step)
+		CHECK(!by_call && allocation->begin >= enough->step);
+	else
+		enough->before++;
+	return true;
+}
+
+static inline bool is_enough(void *context, uint64_t step)
+{
+	struct enough *enough = context;
+
+	CHECK(!enough->over && step >= enough->step && step >= enough->query->from);
+	enough->step = step;
+	enough->over = enough->stop;
+	return enough->over;
+}
+
+static inline void check_enough(struct window *window, struct window_query query)
+{
+	struct enough all = { .query = &query }, some = { .query = &query, .stop = true };
+	struct err err = { 0 };
+
+	query.enough = is_enough;
+	CHECK(window_walk(window, &query, keep_count, &all, &err));
+	CHECK(window_walk(window, &query, keep_count, &some, &err));
+	CHECK_EQ(all.before, some.before);
+	CHECK_EQ(all.step != 0, some.over);
+	CHECK_EQ(some.before, some.given);
+}
+
 static inline void check_walk(struct pair *pair, const struct window_query *query)
 {
 	struct singles a = walk(pair->plain, query), b = walk(pair->index, query);
@@ -414,6 +461,8 @@ static inline void check_walk(struct pair *pair, const struct window_query *quer
 	mem_free(b.list);
 	check_stop(pair->plain, *query);
 	check_stop(pair->index, *query);
+	check_enough(pair->plain, *query);
+	check_enough(pair->index, *query);
 }
 
 // ---- levels ----

@@ -242,9 +242,9 @@ static bool load_cells(void *context, unsigned part, struct err *err)
 {
 	struct cell_state *state = context;
 	const struct window_query *query = state->query;
-	const struct index_visitor visitor = { state, count_before };
+	const struct index_visitor visitor = { .context = state, .visit = count_before };
 	struct before_filter filter = { &visitor, query->from };
-	const struct index_visitor filtered = { &filter, visit_before };
+	const struct index_visitor filtered = { .context = &filter, .visit = visit_before };
 
 	if (part == 3)
 		state->order = cells_order(&state->index->cells);
@@ -472,9 +472,9 @@ static bool count_site(void *context, uint32_t cell, uint64_t, uint64_t)
 static bool load_stays(struct site_state *state, struct err *err)
 {
 	const struct window_query *query = state->query;
-	const struct index_visitor visitor = { state, count_site };
+	const struct index_visitor visitor = { .context = state, .visit = count_site };
 	struct before_filter filter = { &visitor, query->from };
-	const struct index_visitor filtered = { &filter, visit_before };
+	const struct index_visitor filtered = { .context = &filter, .visit = visit_before };
 	bool ok;
 
 	memset(state->stay, 0, state->index->cells.sites_count * sizeof *state->stay);
@@ -674,7 +674,7 @@ static bool ask_destroyed(struct index *index, const struct window_query *query,
 			  struct index_groups *groups, struct index_rows *rows, struct err *err)
 {
 	struct destroyed destroyed = { .groups = groups, .rows = rows, .err = err };
-	const struct index_visitor visitor = { &destroyed, count_destroyed };
+	const struct index_visitor visitor = { .context = &destroyed, .visit = count_destroyed };
 	unsigned log2 = index->shape.block_log2;
 	uint64_t first = query->from >> log2;
 	uint8_t *marks = mem_alloc((size_t)((query->to >> log2) - first) + 1, 1);
@@ -855,6 +855,19 @@ static bool single_rest(struct single *single)
 	return !single->failed;
 }
 
+// What began before the window comes first. Those that wait were given before the step.
+static bool single_enough(void *context, uint64_t step)
+{
+	struct single *single = context;
+	const struct window_query *query = single->query;
+
+	if (!query->enough || step < query->from)
+		return false;
+	if (single_rest(single) && !single->stopped)
+		single->stopped = query->enough(single->context, step);
+	return single->stopped;
+}
+
 // One side of what lives at an edge: begun before a step, or not.
 struct side {
 	struct single *single;
@@ -869,14 +882,21 @@ static bool single_of_side(void *context, uint32_t cell, uint64_t begin, uint64_
 	return (begin < side->step) != side->before || single_soon(side->single, cell, begin, end);
 }
 
+static bool enough_of_side(void *context, uint64_t step)
+{
+	const struct side *side = context;
+
+	return single_enough(side->single, step);
+}
+
 // All but what both began and ended in the window lives at one of its edges.
 static bool walk_edges(struct single *single, struct err *err)
 {
 	const struct window_query *query = single->query;
 	struct side before = { single, query->from, true };
 	struct side inside = { single, query->from, false };
-	const struct index_visitor at_from = { &before, single_of_side };
-	const struct index_visitor at_to = { &inside, single_of_side };
+	const struct index_visitor at_from = { &before, single_of_side, NULL };
+	const struct index_visitor at_to = { &inside, single_of_side, enough_of_side };
 
 	return index_spanning(single->index, query->from, query->from, &at_from, err) &&
 	       single_rest(single) &&
@@ -897,7 +917,7 @@ bool index_walk(struct index *index, struct index_clock *clock, const struct win
 				 .each = each,
 				 .context = context,
 				 .err = err };
-	const struct index_visitor visitor = { &single, single_soon };
+	const struct index_visitor visitor = { &single, single_soon, single_enough };
 	uint8_t *marks;
 	bool ok;
 

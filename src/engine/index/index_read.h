@@ -125,10 +125,12 @@ bool index_sums_next(struct index_sums *sums, struct bits_sums *out, uint32_t co
 // Visit what began before `from` and did not end before `to` (to >= from): of each, its cell, its
 // beginning and end (WINDOW_NEVER). Those whose lifetime is shorter than 2^long_log2 steps are
 // found by scan of as many steps after `to`, and only if there can be any. `visit` returns false to
-// stop.
+// stop. What nothing ended comes last, by rising beginnings; now and then `enough` (if there is
+// one) is asked before it goes on from a step, and returns true to stop.
 struct index_visitor {
 	void *context;
 	bool (*visit)(void *context, uint32_t cell, uint64_t begin, uint64_t end);
+	bool (*enough)(void *context, uint64_t step);
 };
 bool index_spanning(struct index *index, uint64_t from, uint64_t to,
 		    const struct index_visitor *visitor, struct err *err);

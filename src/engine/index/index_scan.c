@@ -226,6 +226,8 @@ static void prepare_by_site(struct index_scan *scan)
 	mem_free(of_site);
 }
 
+enum { AHEAD = 16 };
+
 // Once for each cell, in place of questions for each step.
 void index_scan_prepare(struct index_scan *scan)
 {
@@ -239,8 +241,11 @@ void index_scan_prepare(struct index_scan *scan)
 		return;
 	}
 	for (uint32_t id = 1; id < cells->cells_count; id++) {
-		uint32_t group = index_group(scan->groups, id);
+		uint32_t group;
 
+		if (id + AHEAD < cells->cells_count)
+			mem_expect(cells_site(cells, cells_cell(cells, id + AHEAD).site));
+		group = index_group(scan->groups, id);
 		if (group != WINDOW_SKIP)
 			group = wanted_group(scan, group, cells_cell(cells, id).site);
 		scan->found |= group != WINDOW_SKIP;

@@ -589,7 +589,7 @@ static bool visit_shorts(struct index *index, uint64_t from, uint64_t to,
 			 const struct index_visitor *visitor, bool *more, struct err *err)
 {
 	struct short_filter filter = { visitor, from, index->shape.long_log2, more };
-	const struct index_visitor inner = { &filter, visit_short };
+	const struct index_visitor inner = { .context = &filter, .visit = visit_short };
 	uint64_t end = from + (UINT64_C(1) << index->shape.long_log2);
 
 	if (end > index->steps_end)
@@ -615,6 +615,8 @@ static bool visit_never(struct index *index, uint64_t first, uint64_t before,
 		count = (size_t)(end - at);
 		ASSERT(count > 0 && count <= RECORDS);
 		ok = index_never_read(index, at, count, list, err);
+		if (ok && visitor->enough && live_table_step(list[0]) < before)
+			*more = !visitor->enough(visitor->context, live_table_step(list[0]));
 		for (size_t i = 0; ok && i < count && *more; i++) {
 			if (i + AHEAD < count)
 				expect_cell(index, live_table_cell(list[i + AHEAD]));
@@ -711,7 +713,7 @@ bool index_spanning_counts(struct index *index, uint64_t from, uint64_t to, uint
 			   size_t stride, struct err *err)
 {
 	struct strided_counts strided = { counts, stride };
-	const struct index_visitor visitor = { &strided, count_one };
+	const struct index_visitor visitor = { .context = &strided, .visit = count_one };
 	bool more = true;
 
 	return visit_shorts(index, from, to, &visitor, &more, err) &&

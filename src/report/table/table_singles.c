@@ -1,16 +1,17 @@
 // Rows of single allocations: those that will be shown are kept, whatever there is of them.
 //
-// They are collected in a list. Once it takes as much memory as it may, all but the first rows_max
-// of each parent go, and from then on what is behind these is not taken at all. The first of all
-// are the first of the first of parts, so that answers are the same with any memory.
+// They are collected in a list. Now and then all but the first rows_max of each parent go, and from
+// then on what is behind these is not taken at all. The first of all are the first of the first of
+// parts, so that answers are the same with any memory.
 //
-// Most of a long window both began and ended in it. Such allocations weigh nothing, come after
-// those that have an impact, and among each other in the order of their beginnings. So they are
-// gone through last, from the window's beginning on, in parts that grow, until the first rows_max
-// of each parent are known. For example, of a hundred million allocations of 32 bytes ten are
-// shown: if ten of them are still there at the end, no other is looked at; if three are, the first
-// seven of the others are found in the first part. What was not looked at is counted: it is the
-// parent's sums less what was.
+// What began in the window and was not ended comes in the order of its beginnings, so that the
+// first rows_max of a parent are soon known where all are of one size. Most of a long window both
+// began and ended in it. Such allocations weigh nothing, come after those that have an impact, and
+// among each other in the order of their beginnings. So they are gone through last, from the
+// window's beginning on, in parts that grow, until the first rows_max of each parent are known. For
+// example, of a hundred million allocations of 32 bytes ten are shown: if ten of them are still
+// there at the end, no other is looked at; if three are, the first seven of the others are found in
+// the first part. What was not looked at is counted: it is the parent's sums less what was.
 #include "report/table/table.h"
 
 #include "base/mem.h"
@@ -26,9 +27,13 @@ struct table_single {
 struct table_singles {
 	struct table_single *list;
 	size_t count, capacity;
-	uint32_t *bars; // by parent: place in the list, + 1, of the last one that would be shown
+	size_t prune_at; // so many are too many to keep without a look
+	uint32_t *bars;  // by parent: place in the list, + 1, of the last one that would be shown
 	size_t bars_count;
 };
+
+// Of fewer in the list none go.
+enum { PRUNE_MIN = 1 << 12 };
 
 static bool by_detail(const struct table_options *options)
 {
@@ -99,6 +104,7 @@ static bool prune(struct table *table, struct table_singles *singles, uint64_t m
 	uint64_t rows_max = table->options->rows_max, rank = 0;
 	size_t kept = 0;
 
+	singles->prune_at = SIZE_MAX;
 	if (rows_max == 0 || table->options->sort == TABLE_NAME)
 		return false;
 	mem_sort(singles->list, singles->count, sizeof *singles->list, compare_singles, table);
@@ -119,6 +125,7 @@ static bool prune(struct table *table, struct table_singles *singles, uint64_t m
 			singles->bars[single.parent] = (uint32_t)kept;
 	}
 	singles->count = kept;
+	singles->prune_at = 2 * kept > PRUNE_MIN ? 2 * kept : PRUNE_MIN;
 	return kept <= most / 2;
 }
 
@@ -137,6 +144,8 @@ static bool add(struct table *table, const struct window_allocation *allocation,
 		drop(table, &single);
 		return true;
 	}
+	if (singles->count >= singles->prune_at)
+		prune(table, singles, most);
 	if (singles->count >= most && !prune(table, singles, most))
 		return false;
 	*MEM_ADD(singles->list, singles->count, singles->capacity) = single;
@@ -151,11 +160,13 @@ struct walk {
 	struct window_query query; // of all of the window
 	uint64_t most;
 	bool too_many;
-	bool parted;               // `transient` and `since` count
+	bool parted;               // what is below counts
 	bool transient;            // what both began and ended in the window, or all else
-	uint64_t since;            // that began from there on
+	uint64_t since;            // transient: that began from there on
+	enum window_type type;     // what is settled: WINDOW_AIFI if transient, else WINDOW_AIFO
 	struct heap_amount *taken; // by parent: of those
 	bool *settled;             // by parent: no more of them are looked at
+	uint64_t met, settle_at;   // how often it was asked whether all are settled
 };
 
 // False ends the walk: there is no more room.
@@ -175,23 +186,32 @@ static bool take_allocation(void *context, const struct window_allocation *alloc
 	parent = table_parent_of(table, allocation->group, walk->phase, type);
 	if (parent == TABLE_NONE)
 		return true;
-	if (walk->transient)
+	if (walk->parted && type == walk->type) {
+		if (walk->settled[parent])
+			return true;
 		window_add(&walk->taken[parent], (struct heap_amount){ 1, allocation->cell.size });
+	}
 	walk->too_many = !add(table, allocation, parent, allocation->group, type, walk->most);
 	return !walk->too_many;
 }
 
 // The query's own grouping, without groups of which no more is needed: the engine then passes over
-// them.
+// them. Of what is not transient anything is settled only when the rest is all of one type.
 static uint32_t group_of_unsettled(void *context, const struct window_cell *cell)
 {
 	const struct walk *walk = context;
 	uint32_t group = walk->query.group(walk->query.context, cell), parent;
+	bool needed = false;
 
 	if (group == WINDOW_SKIP)
 		return group;
-	parent = table_parent_of(walk->table, group, NULL, WINDOW_AIFI);
-	return parent == TABLE_NONE || walk->settled[parent] ? WINDOW_SKIP : group;
+	for (enum window_type type = 0; type < WINDOW_TYPES && !needed; type++) {
+		if ((type == WINDOW_AIFI) != walk->transient)
+			continue;
+		parent = table_parent_of(walk->table, group, NULL, type);
+		needed = parent != TABLE_NONE && !(type == walk->type && walk->settled[parent]);
+	}
+	return needed ? group : WINDOW_SKIP;
 }
 
 static bool is_parent(const struct table *table, const struct table_row *row)
@@ -200,12 +220,13 @@ static bool is_parent(const struct table *table, const struct table_row *row)
 }
 
 // Whether what may still come of a parent, all from a step on, would not be shown.
-static bool is_behind(const struct table *table, uint32_t parent, uint64_t step)
+static bool is_behind(const struct walk *walk, uint32_t parent, uint64_t step)
 {
+	const struct table *table = walk->table;
 	const struct table_singles *singles = table->singles;
 	uint32_t bar = parent < singles->bars_count ? singles->bars[parent] : 0;
-	struct heap_amount all = table->rows[parent].sums.type[WINDOW_AIFI];
-	struct table_single best = { .type = WINDOW_AIFI };
+	struct heap_amount all = table->rows[parent].sums.type[walk->type];
+	struct table_single best = { .type = walk->type };
 
 	ASSERT(all.count > 0);
 	best.allocation.begin = step;
@@ -224,28 +245,65 @@ static bool settle(struct walk *walk, uint64_t step)
 
 	prune(table, table->singles, UINT64_MAX);
 	for (uint32_t i = 0; i < table->rows_count; i++) {
-		uint64_t all = table->rows[i].sums.type[WINDOW_AIFI].count;
+		uint64_t all = table->rows[i].sums.type[walk->type].count;
 
 		walk->settled[i] = !is_parent(table, &table->rows[i]) ||
-				   all <= walk->taken[i].count || is_behind(table, i, step);
+				   all <= walk->taken[i].count || is_behind(walk, i, step);
 		any |= !walk->settled[i];
 	}
 	return any;
 }
 
-// What no part of the window was looked at for is counted by the difference of sums.
-static void drop_rest(const struct walk *walk)
+static void begin_settling(struct walk *walk, enum window_type type)
+{
+	walk->type = type;
+	walk->transient = type == WINDOW_AIFI;
+	walk->taken = mem_alloc(walk->table->rows_count, sizeof *walk->taken);
+	walk->settled = mem_alloc(walk->table->rows_count, sizeof *walk->settled);
+}
+
+// What was not looked at is counted by the difference of sums.
+static void end_settling(const struct walk *walk)
 {
 	struct table *table = walk->table;
 
 	for (uint32_t i = 0; i < table->rows_count; i++) {
-		struct heap_amount all = table->rows[i].sums.type[WINDOW_AIFI];
+		struct heap_amount all = table->rows[i].sums.type[walk->type];
 		struct window_row sums = { 0 };
 
-		sums.type[WINDOW_AIFI] = window_less(all, walk->taken[i]);
+		sums.type[walk->type] = window_less(all, walk->taken[i]);
 		if (is_parent(table, &table->rows[i]) && all.count > walk->taken[i].count)
-			table_drop(table, i, sums.type[WINDOW_AIFI].count, &sums);
+			table_drop(table, i, sums.type[walk->type].count, &sums);
 	}
+	MEM_FREE(walk->taken, walk->settled);
+}
+
+// Asked by the engine. To find out takes as long as there are rows, so it is done the less often
+// the longer it goes on.
+static bool is_settled(void *context, uint64_t step)
+{
+	struct walk *walk = context;
+
+	if (walk->met++ < walk->settle_at)
+		return false;
+	walk->settle_at = walk->met + walk->met / 4;
+	return !settle(walk, step);
+}
+
+// All that lives at one of the window's edges.
+static bool walk_edges(struct walk *walk, struct err *err)
+{
+	struct window_query query = walk->query;
+	bool ok;
+
+	query.walk_types = 1u << WINDOW_AIFO | 1u << WINDOW_AOFI | 1u << WINDOW_AOFO;
+	query.group = group_of_unsettled;
+	query.context = walk;
+	query.enough = is_settled;
+	begin_settling(walk, WINDOW_AIFO);
+	ok = window_walk(walk->table->asked->window, &query, take_allocation, walk, err);
+	end_settling(walk);
+	return ok;
 }
 
 // In parts of the window that grow.
@@ -265,9 +323,7 @@ static bool walk_transient(struct walk *walk, struct err *err)
 	ASSERT(walk->parted);
 	part.group = group_of_unsettled;
 	part.context = walk;
-	walk->transient = true;
-	walk->taken = mem_alloc(table->rows_count, sizeof *walk->taken);
-	walk->settled = mem_alloc(table->rows_count, sizeof *walk->settled);
+	begin_settling(walk, WINDOW_AIFI);
 	while (ok && !walk->too_many && part.from < end && settle(walk, part.from)) {
 		part.to = end - part.from > reach ? part.from + reach : end;
 		walk->since = part.from;
@@ -275,8 +331,7 @@ static bool walk_transient(struct walk *walk, struct err *err)
 		part.from = part.to;
 		reach *= GROWTH;
 	}
-	drop_rest(walk);
-	MEM_FREE(walk->taken, walk->settled);
+	end_settling(walk);
 	return ok;
 }
 
@@ -286,8 +341,7 @@ static bool can_be_parted(const struct table *table, const struct table_phase *p
 	const struct table_options *options = table->options;
 
 	return !phase && !table->estimated && options->rows_max > 0 &&
-	       options->sort != TABLE_NAME && !by_detail(options) &&
-	       table->rows[0].sums.type[WINDOW_AIFI].count > 0;
+	       options->sort != TABLE_NAME && !by_detail(options);
 }
 
 // Each allocation may be in the list and in a row, and has some words of the engine's: `each`
@@ -302,14 +356,17 @@ bool table_singles_find(struct table *table, const struct table_phase *phase, st
 		.most = table_memory(table) / 2 / each,
 		.parted = can_be_parted(table, phase),
 	};
-	struct window_query query = walk.query;
+	bool ok;
 
-	if (!table->singles)
+	if (!table->singles) {
 		table->singles = mem_alloc(1, sizeof *table->singles);
+		table->singles->prune_at = PRUNE_MIN;
+	}
 	if (walk.parted)
-		query.walk_types = 1u << WINDOW_AIFO | 1u << WINDOW_AOFI | 1u << WINDOW_AOFO;
-	if (!window_walk(table->asked->window, &query, take_allocation, &walk, err) ||
-	    (walk.parted && !walk.too_many && !walk_transient(&walk, err)))
+		ok = walk_edges(&walk, err) && (walk.too_many || walk_transient(&walk, err));
+	else
+		ok = window_walk(table->asked->window, &walk.query, take_allocation, &walk, err);
+	if (!ok)
 		return false;
 	return !walk.too_many ||
 	       err_set(err, ERR_LIMIT,
