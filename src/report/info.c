@@ -64,6 +64,39 @@ static bool is_deep(const struct reader *reader, stack_id id)
 	return stack && stack->flags & TRACE_STACK_CUT;
 }
 
+// Most recordings have none, and need not be asked event by event.
+static bool has_deep(const struct reader *reader)
+{
+	for (stack_id id = 0; id < reader_stacks_count(reader); id++)
+		if (is_deep(reader, id))
+			return true;
+	return false;
+}
+
+// What is counted of all events alike: of a thread, at one time. `deep`: there are such stacks.
+static void count_events(struct info *info, const struct trace_event *events, uint32_t count,
+			 bool deep)
+{
+	info->events += count;
+	for (uint32_t i = 0; i < count; i++)
+		info->kinds[events[i].kind]++;
+	for (uint32_t i = 0; i < count && deep; i++)
+		info->deep += is_deep(info->reader, events[i].stack);
+	for (uint32_t i = 0; i < count; i++)
+		if (events[i].heap != 0 && takes_flags(events[i].kind))
+			++*map_put(&info->flags, (uint64_t)events[i].heap << 32 | events[i].flags,
+				   NULL);
+}
+
+static uint32_t calls_among(const struct trace_event *events, uint32_t count)
+{
+	uint32_t calls = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		calls += trace_kind_is_call(events[i].kind);
+	return calls;
+}
+
 // Events are counted by thread in the pass and by process after it, for a thread's process is
 // defined once.
 static void count_items(struct info *info, struct reader *reader, enum progress_mode mode)
@@ -72,32 +105,33 @@ static void count_items(struct info *info, struct reader *reader, enum progress_
 	size_t capacity = 0;
 	struct str text = { 0 };
 	struct progress progress;
-	struct reader_pass pass = { .reader = reader, .progress = &progress };
+	struct reader_runs runs = { .reader = reader, .progress = &progress };
+	enum reader_item item;
+	bool deep;
 	struct space *space = space_new(NULL);
 	struct space_listed *listed;
 
 	reader_scan(reader);
 	listed = space_listed_new(space, reader, NULL, NULL);
 	progress_begin(&progress, mode, "reading", reader_bytes(reader));
-	while (reader_pass_next(&pass) != READER_END) {
-		const struct trace_event *event = &pass.event;
+	deep = has_deep(reader);
+	while ((item = reader_runs_next(&runs)) != READER_END) {
+		const struct trace_event *event = &runs.events[0];
+		uint32_t calls = calls_among(runs.events, runs.count);
 
-		info->last_ns = reader_pass_time(&pass);
-		if (pass.item == READER_NOTE) {
-			take_note(info, &pass.note);
+		info->last_ns = item == READER_NOTE ? runs.note.time_ns : event->time_ns;
+		if (item == READER_NOTE) {
+			take_note(info, &runs.note);
 			space_learn(space, reader);
-			if (pass.note.kind == TRACE_NOTE_PROCESS_END)
-				space_listed_end(listed, pass.note.process);
-			space_add_note(space, &pass.note);
+			if (runs.note.kind == TRACE_NOTE_PROCESS_END)
+				space_listed_end(listed, runs.note.process);
+			space_add_note(space, &runs.note);
 			continue;
 		}
-		*MEM_REACH(by_thread, capacity, event->thread) += trace_kind_is_call(event->kind);
-		info->kinds[event->kind]++;
-		info->calls += trace_kind_is_call(event->kind);
-		info->deep += is_deep(reader, event->stack);
-		if (event->heap != 0 && takes_flags(event->kind))
-			++*map_put(&info->flags, (uint64_t)event->heap << 32 | event->flags, NULL);
-		info->events++;
+		*MEM_REACH(by_thread, capacity, event->thread) += calls;
+		info->calls += calls;
+		count_events(info, runs.events, runs.count, deep);
+		// It comes alone.
 		if (trace_kind_is_vm(event->kind)) {
 			space_learn(space, reader);
 			space_listed_pass(listed, event);
