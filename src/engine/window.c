@@ -49,7 +49,7 @@ _Static_assert(sizeof(struct heap_amount) == 2 * sizeof(uint64_t), "the same");
 enum {
 	MEMORY_DEFAULT = 256 << 20,
 	MEMORY_LEAST = 32 << 20,
-	KEPT_SHARE = 4,         // of a question's memory, tables that are kept for the next
+	TABLES_EIGHTHS = 3,     // of a question's memory: large tables, used and kept
 	PLAIN_EVENTS = 1 << 16, // traces up to this need no index
 	PLAIN_REST = 32 << 20,  // what is not lifetimes
 };
@@ -419,7 +419,8 @@ void window_memory(struct window *window, uint64_t memory_bytes)
 {
 	window->index.memory_bytes = memory_bytes;
 	if (window->index.tables)
-		index_tables_limit(window->index.tables, index_room(&window->index, KEPT_SHARE, 1));
+		index_tables_limit(window->index.tables,
+				   TABLES_EIGHTHS * index_room(&window->index, 8, 1));
 }
 
 void window_stop(struct window *window, bool (*stop)(void *context), void *context)

@@ -320,7 +320,7 @@ static inline struct window_rest window_rest_of(const struct window_result *resu
 
 // Answers the query. The caller calls window_result_fini. False: the index cannot be read. Of a
 // sampled recording it estimates the whole, unless the query says as_it_is. Large tables are kept
-// for the next question, and so are the rows: up to a quarter of its memory.
+// for the next question, and so are the rows: in all up to three eighths of its memory.
 bool window_ask(struct window *window, const struct window_query *query,
 		struct window_result *result, struct err *err);
 // Before the window is closed.

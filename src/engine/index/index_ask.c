@@ -408,7 +408,7 @@ static bool make_rows_by_cell(struct cell_state *state, struct window_result *re
 	if (!by_size)
 		stripes = (struct index_stripes){ find_sites_by_cell, take_sites, state,
 						  &state->rows };
-	index_rows_begin(&state->rows, state->index, state->query, result, keys);
+	index_rows_begin(&state->rows, state->index, state->query, result, cells->sites_count);
 	ok = index_stripes_run(&stripes, keys, err);
 	index_rows_end(&state->rows);
 	return ok;

@@ -17,6 +17,7 @@
 #include "engine/index/index_scan.h"
 #include "engine/index/index_sizes.h"
 #include "engine/index/index_sorted.h"
+#include "engine/index/index_tables.h"
 #include "os/thread.h"
 
 // Of the memory: for what is kept of rows, and for lifetimes.
@@ -370,6 +371,7 @@ static void begin_sides(struct aging *aging, const struct detailing *detailing,
 	size_t cells = detailing->index->cells.cells_count;
 	bool typed = false;
 
+	index_tables_empty(detailing->index->tables);
 	for (size_t i = 0; i < batch->count; i++)
 		typed |= batch->details[i].types != 0;
 	for (int side = 0; side < (typed ? SIDES : 1); side++) {

@@ -136,7 +136,7 @@ void index_rows_add(struct index_rows *rows, uint32_t id, uint64_t size,
 		finish_batch(rows);
 }
 
-// Room for as many rows as there can be.
+// Room for as many rows as are likely: more than one to a site is rare where sizes are asked for.
 void index_rows_begin(struct index_rows *rows, const struct index *index,
 		      const struct window_query *query, struct window_result *result, uint32_t keys)
 {

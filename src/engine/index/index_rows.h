@@ -32,7 +32,7 @@ struct index_rows {
 	uint32_t count;
 };
 
-// `keys`: so many groups can there be at most.
+// `keys`: so many groups are likely.
 void index_rows_begin(struct index_rows *rows, const struct index *index,
 		      const struct window_query *query, struct window_result *result,
 		      uint32_t keys);

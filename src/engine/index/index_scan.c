@@ -18,6 +18,7 @@
 #include "base/progress.h"
 #include "base/sort.h"
 #include "engine/index/index_lists.h"
+#include "engine/index/index_tables.h"
 
 #include <stdlib.h>
 
@@ -233,6 +234,7 @@ void index_scan_prepare(struct index_scan *scan)
 {
 	const struct cells *cells = &scan->index->cells;
 
+	index_tables_empty(scan->index->tables);
 	scan->of_cell = mem_alloc_table(cells->cells_count, sizeof *scan->of_cell);
 	scan->of_cell[0] = WINDOW_SKIP;
 	scan->found = false;

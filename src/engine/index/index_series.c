@@ -10,6 +10,7 @@
 #include "engine/index/buckets.h"
 #include "engine/index/index_ages.h"
 #include "engine/index/index_scan.h"
+#include "engine/index/index_tables.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -72,6 +73,7 @@ bool index_collect(struct index *index, struct index_clock *clock, const struct 
 	struct collecting collecting = { plain, most, false };
 	struct window_query all = *query;
 
+	index_tables_empty(index->tables);
 	all.walk_types = 0;
 	plain->duration_ns = index->duration_ns;
 	if (!index_walk(index, clock, &all, collect_one, &collecting, NULL, err))
@@ -669,6 +671,7 @@ bool index_lifetimes(struct index *index, struct index_clock *, const struct win
 	bool ok;
 
 	ASSERT(to->count == WINDOW_LIFETIME_CLASSES);
+	index_tables_empty(index->tables);
 	if (query->lifetime_min_ns || query->lifetime_max_ns)
 		aging.max_ns = query->lifetime_max_ns;
 	index_groups_init(&groups, index, query);

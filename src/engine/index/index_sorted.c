@@ -22,6 +22,7 @@
 #include "base/radix.h"
 #include "base/ranks.h"
 #include "engine/index/index_ask.h"
+#include "engine/index/index_tables.h"
 #include "engine/index/spill.h"
 #include "os/thread.h"
 
@@ -642,6 +643,7 @@ static bool write_all(struct making *making, struct err *err)
 {
 	bool ok = vault_create(&making->vault, making->index->directory, vault_name, err);
 
+	index_tables_empty(making->index->tables);
 	making->list = mem_alloc_table(2 * making->room, sizeof *making->list);
 	making->scratch = making->list + making->room;
 	making->bytes = mem_resize(

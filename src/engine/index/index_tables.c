@@ -19,8 +19,7 @@ struct kept {
 
 struct index_tables {
 	pthread_mutex_t lock;
-	size_t limit, sum;  // bytes that may be kept, and are
-	size_t taken, most; // in use, and the most that were
+	size_t limit, taken, sum; // bytes: of all; in use; kept
 	struct kept kept[KEPT_MAX];
 	unsigned count;
 };
@@ -69,11 +68,26 @@ void index_tables_free(struct index_tables *tables)
 	mem_free(tables);
 }
 
+// What is in use may be more than the limit.
+static size_t room_for_kept(const struct index_tables *tables)
+{
+	return tables->limit > tables->taken ? tables->limit - tables->taken : 0;
+}
+
 void index_tables_limit(struct index_tables *tables, size_t most_bytes)
 {
 	pthread_mutex_lock(&tables->lock);
 	tables->limit = most_bytes;
-	shrink(tables, most_bytes);
+	shrink(tables, room_for_kept(tables));
+	pthread_mutex_unlock(&tables->lock);
+}
+
+void index_tables_empty(struct index_tables *tables)
+{
+	if (!tables)
+		return;
+	pthread_mutex_lock(&tables->lock);
+	shrink(tables, 0);
 	pthread_mutex_unlock(&tables->lock);
 }
 
@@ -105,9 +119,7 @@ static void *take_kept(struct index_tables *tables, size_t size)
 	if (best.at)
 		remove_kept(tables, at);
 	tables->taken += size;
-	if (tables->taken > tables->most)
-		tables->most = tables->taken;
-	shrink(tables, tables->most - tables->taken);
+	shrink(tables, room_for_kept(tables));
 	return best.at;
 }
 
@@ -147,7 +159,7 @@ void index_tables_put(struct index_tables *tables, void *table, size_t count, si
 			mem_free(remove_kept(tables, find_smallest(tables)).at);
 		tables->kept[tables->count++] = (struct kept){ table, size };
 		tables->sum += size;
-		shrink(tables, tables->limit);
+		shrink(tables, room_for_kept(tables));
 		table = NULL;
 	}
 	pthread_mutex_unlock(&tables->lock);
