@@ -33,8 +33,7 @@ void interner_init(struct interner *interner, struct writer *writer)
 void interner_fini(struct interner *interner)
 {
 	mem_area_fini(&interner->area);
-	mem_free(interner->keys);
-	mem_free(interner->frames);
+	MEM_FREE(interner->keys, interner->walked, interner->told);
 	memset(interner, 0, sizeof *interner);
 }
 
@@ -148,6 +147,62 @@ struct interner_row interner_get(struct interner *interner, stack_id id)
 	return (struct interner_row){ .parent = callers, .frame = (frame_id)interner->keys[id] };
 }
 
+// What has a number already has it in the trace, too. Numbers here and there go apart from here.
+void interner_tell_late(struct interner *interner)
+{
+	stack_id next = writer_counts(interner->writer)->stacks;
+
+	if (interner->told != NULL)
+		return;
+	if (interner->keys == NULL)
+		keep_keys(interner);
+	MEM_ROOM(interner->told, interner->told_capacity, next);
+	while (interner->told_count < next) {
+		interner->told[interner->told_count] = (stack_id)interner->told_count;
+		interner->told_count++;
+	}
+}
+
+// The flags of its outermost end, which all stacks above that have.
+static uint8_t flags_of(struct interner *interner, stack_id id)
+{
+	struct interner_row row = interner_get(interner, id);
+
+	while (row.parent != 0)
+		row = interner_get(interner, row.parent);
+	return row.flags;
+}
+
+// From the stack itself to the first of its callers that the trace has, and back.
+stack_id interner_tell_new(struct interner *interner, stack_id id)
+{
+	uint8_t flags = flags_of(interner, id);
+	stack_id parent = id;
+	size_t count = 0;
+
+	while (parent != 0 && interner->told[parent] == 0) {
+		*MEM_ADD(interner->walked, count, interner->walked_capacity) = parent;
+		parent = interner_get(interner, parent).parent;
+	}
+	parent = interner->told[parent];
+	while (count > 0) {
+		id = interner->walked[--count];
+		parent = writer_add_stack(interner->writer, parent,
+					  interner_get(interner, id).frame, flags);
+		interner->told[id] = parent;
+	}
+	return parent;
+}
+
+// The number of a new stack.
+static stack_id next_id(struct interner *interner, stack_id parent, frame_id frame, uint8_t flags)
+{
+	if (likely(interner->told == NULL))
+		return writer_add_stack(interner->writer, parent, frame, flags);
+	*MEM_ADD(interner->told, interner->told_count, interner->told_capacity) = 0;
+	return (stack_id)(interner->told_count - 1);
+}
+
 // The key is parent and frame together, so that equal keys are equal stacks; the hash only says
 // where to look.
 stack_id interner_search(struct interner *interner, stack_id parent,
@@ -165,7 +220,7 @@ stack_id interner_search(struct interner *interner, stack_id parent,
 			at = 0;
 		}
 	}
-	id = writer_add_stack(interner->writer, parent, push->frame, flags);
+	id = next_id(interner, parent, push->frame, flags);
 	put(interner, &(struct homeless){ key, push->hash, id });
 	if (unlikely(interner->keys != NULL))
 		keep_key(interner, id, key);
@@ -188,13 +243,13 @@ stack_id interner_sampled(struct interner *interner, stack_id id, uint32_t turn)
 	do {
 		if (id != 0)
 			row = interner_get(interner, id);
-		*MEM_ADD(interner->frames, count, interner->frames_capacity) = row.frame;
+		*MEM_ADD(interner->walked, count, interner->walked_capacity) = row.frame;
 		id = row.parent;
 	} while (id != 0);
 	row.flags |= (uint8_t)(turn << TRACE_STACK_SAMPLE_SHIFT);
 	hash = interner_root(row.flags);
 	while (count > 0) {
-		struct interner_push push = { .frame = interner->frames[--count] };
+		struct interner_push push = { .frame = interner->walked[--count] };
 
 		hash = interner_hash(hash, push.frame);
 		push.hash = (uint32_t)(hash >> 32);

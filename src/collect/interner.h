@@ -15,6 +15,11 @@
 // its depth. The table grows where it is: memory that was never touched before is expensive. New
 // stacks are written to the trace at once. One thread.
 //
+// Where a language is interpreted that is not so (interner_tell_late): of the native stacks of such
+// a program most are of no event, but only what ones with the language's frames are made of. From
+// there on a stack is written to the trace when an event has it, or one called from it, and has a
+// number of its own there (interner_tell).
+//
 //     uint64_t hash = interner_root(flags);
 //     for each frame, outermost first                      their places are asked for
 //             hash = interner_hash(hash, frame), interner_prefetch(interner, hash);
@@ -67,8 +72,10 @@ struct interner {
 	struct mem_area area;
 	uint64_t *keys; // by id, once somebody has asked; NULL
 	size_t keys_capacity;
-	frame_id *frames; // of a stack that is walked, innermost first
-	size_t frames_capacity;
+	uint32_t *walked; // frames or stacks of one that is walked, innermost first
+	size_t walked_capacity;
+	stack_id *told; // by id: the number in the trace; 0: none yet. NULL: they are the same
+	size_t told_count, told_capacity;
 };
 
 // `writer` is borrowed until interner_fini.
@@ -104,7 +111,8 @@ static inline void interner_prefetch(const struct interner *interner, uint64_t h
 }
 
 // interner_add, where the stack is not the first of its hash in its bucket. Writes a stack that is
-// new to the trace, and may grow the table: buckets that were asked for may then be others.
+// new to the trace, if not later, and may grow the table: buckets that were asked for may then be
+// others.
 stack_id interner_search(struct interner *interner, stack_id parent,
 			 const struct interner_push *push, uint8_t flags);
 
@@ -117,7 +125,7 @@ static inline uint64_t interner_key(stack_id parent, frame_id frame, uint8_t fla
 }
 
 // The stack of `push->frame` called from `parent` (0: nobody). `push->hash` is the upper half of
-// its hash. Never 0, and the same number for as long as the trace is written.
+// its hash. Never 0, and the same number until interner_fini.
 static inline stack_id interner_add(struct interner *interner, stack_id parent,
 				    const struct interner_push *push, uint8_t flags)
 {
@@ -137,6 +145,21 @@ static inline stack_id interner_add(struct interner *interner, stack_id parent,
 // What stack `id` is made of. The first call goes through all stacks, and from then on each takes 8
 // bytes more.
 struct interner_row interner_get(struct interner *interner, stack_id id);
+
+// From here on a new stack is written to the trace when interner_tell is first asked for it. A
+// second call does nothing.
+void interner_tell_late(struct interner *interner);
+
+// interner_tell of a stack that the trace has not: writes it, after its callers.
+stack_id interner_tell_new(struct interner *interner, stack_id id);
+
+// The number that stack `id`, or 0, has in the trace. To be asked for all that is delivered.
+static inline stack_id interner_tell(struct interner *interner, stack_id id)
+{
+	if (likely(interner->told == NULL || id == 0))
+		return id;
+	return interner->told[id] != 0 ? interner->told[id] : interner_tell_new(interner, id);
+}
 
 // The same stack of an allocation that is a sample, drawn at a mean distance of 2^turn, which is
 // not 0. Its frames are walked, each time.

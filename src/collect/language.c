@@ -325,8 +325,10 @@ stack_id language_merge(struct language *language, stack_id stack, uint32_t node
 	struct language_pair *pair;
 
 	ASSERT(stack != 0 && node > LANGUAGE_CUT && node < language->nodes_count);
-	if (unlikely(language->recent == NULL))
+	if (unlikely(language->recent == NULL)) {
 		language->recent = mem_alloc(LANGUAGE_RECENT, sizeof *language->recent);
+		interner_tell_late(language->interner);
+	}
 	pair = &language->recent[(stack * 0x9e3779b1u ^ node * 0x85ebca6bu) >> 22];
 	if (likely(pair->key == key))
 		return pair->merged;

@@ -92,13 +92,6 @@ static void wait_for_end(struct stream *stream)
 	}
 }
 
-static void put(struct trace_builder *trace_builder, const struct trace_event *event)
-{
-	ASSERT(event->kind < sizeof trace_builder->kinds / sizeof *trace_builder->kinds);
-	trace_builder->kinds[event->kind]++;
-	writer_event(trace_builder->writer, event);
-}
-
 // Who put a mapping there that was there before us. Anonymous memory is an object's bss, or the
 // linker's own: `before` is whose the object below it is. What is ours has been told (own_until).
 static uint8_t origin_of(const struct image *image, const struct maps_line *line, uint8_t before)
@@ -160,7 +153,7 @@ static void put_gap(struct trace_builder *trace_builder, uint64_t from, uint64_t
 	event->kind = TRACE_UNMAPPED;
 	event->address = from;
 	event->size = to - from;
-	put(trace_builder, event);
+	trace_builder_put(trace_builder, event);
 	event->kind = TRACE_MAPPED;
 }
 
@@ -178,7 +171,7 @@ static void put_line(struct trace_builder *trace_builder, const struct image *im
 		event->address = at;
 		event->size = end - at;
 		vm->origin = own ? TRACE_ORIGIN_RECORDER : origin;
-		put(trace_builder, event);
+		trace_builder_put(trace_builder, event);
 	}
 }
 
@@ -262,8 +255,8 @@ void mappings_event(struct trace_builder *trace_builder, struct stream *stream)
 	if (call.kind == LANE_VM_HEAP_GONE) {
 		event.thread = stream->thread;
 		event.stack = item->stack;
-		if (trace_builder_heap_gone(trace_builder, stream, call.address, &event))
-			writer_event(trace_builder->writer, &event);
+		if (trace_builder_heap_gone(stream, call.address, &event))
+			trace_builder_put(trace_builder, &event);
 		return;
 	}
 	if (call.kind == LANE_VM_OWN)
@@ -290,5 +283,5 @@ void mappings_event(struct trace_builder *trace_builder, struct stream *stream)
 	event.stack = item->stack;
 	event.thread = stream->thread;
 	event.vm = &vm;
-	put(trace_builder, &event);
+	trace_builder_put(trace_builder, &event);
 }

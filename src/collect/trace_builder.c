@@ -77,6 +77,16 @@ bool trace_builder_tell(const struct trace_builder *trace_builder,
 	return door_tell(trace_builder->options, message);
 }
 
+void trace_builder_put(struct trace_builder *trace_builder, const struct trace_event *event)
+{
+	struct trace_event told = *event;
+
+	ASSERT(event->kind < sizeof trace_builder->kinds / sizeof *trace_builder->kinds);
+	trace_builder->kinds[event->kind]++;
+	told.stack = interner_tell(&trace_builder->interner, event->stack);
+	writer_event(trace_builder->writer, &told);
+}
+
 static void tell_warning(const struct trace_builder *trace_builder, const char *text)
 {
 	struct collect_message message = { .kind = COLLECT_WARNING };
@@ -234,8 +244,7 @@ void trace_builder_heap_new(struct trace_builder *trace_builder, struct stream *
 }
 
 // False: the heap was never named, so that it has no blocks and needs no event.
-bool trace_builder_heap_gone(struct trace_builder *trace_builder, struct stream *stream,
-			     uint64_t handle, struct trace_event *event)
+bool trace_builder_heap_gone(struct stream *stream, uint64_t handle, struct trace_event *event)
 {
 	struct image *image = stream->image;
 	uint64_t *heap = map_put(&image->handles, handle, NULL);
@@ -246,7 +255,6 @@ bool trace_builder_heap_gone(struct trace_builder *trace_builder, struct stream 
 	if (event->heap == 0)
 		return false;
 	event->kind = TRACE_HEAP_DESTROY;
-	trace_builder->kinds[event->kind]++;
 	return true;
 }
 
@@ -325,6 +333,23 @@ static inline void begin_row(struct trace_builder *trace_builder, struct stream 
 	own_row(trace_builder, stream, time_ns, row);
 }
 
+// Stacks of what is delivered become the trace's.
+static inline void tell_stacks(struct trace_builder *trace_builder, stack_id *stacks,
+			       uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		stacks[i] = interner_tell(&trace_builder->interner, stacks[i]);
+}
+
+static inline void tell_row(struct trace_builder *trace_builder, struct columns_row *row)
+{
+	if (likely(trace_builder->interner.told == NULL))
+		return;
+	tell_stacks(trace_builder, row->stack, row->begun);
+	if (row->free_stacks)
+		tell_stacks(trace_builder, row->free_stack, row->count - row->begun);
+}
+
 // An empty row writes nothing, and leaves what was halved as it is.
 static void write_row(struct trace_builder *trace_builder, struct stream *stream,
 		      struct columns_row *row)
@@ -333,6 +358,7 @@ static void write_row(struct trace_builder *trace_builder, struct stream *stream
 		return;
 	stream->halved = false;
 	count_row(trace_builder, row);
+	tell_row(trace_builder, row);
 	writer_row(trace_builder->writer, row);
 }
 
@@ -405,6 +431,7 @@ void trace_builder_lane_row(struct trace_builder *trace_builder, struct stream *
 	own_row(trace_builder, stream, row->row.time_ns, &row->row);
 	stream->halved = false;
 	count_row(trace_builder, &row->row);
+	tell_row(trace_builder, &row->row);
 	writer_row(trace_builder->writer, &row->row);
 	if (row->echoes > 0)
 		echo_row(trace_builder, stream, row);
@@ -442,8 +469,7 @@ static void quiet_echo(struct trace_builder *trace_builder, struct stream *strea
 
 		if (trace_kinds[item->kind] != TRACE_FREE)
 			continue;
-		trace_builder->kinds[TRACE_FREE]++;
-		writer_event(trace_builder->writer, &event);
+		trace_builder_put(trace_builder, &event);
 	}
 }
 
@@ -468,6 +494,7 @@ void trace_builder_echo(struct trace_builder *trace_builder, struct stream *stre
 		trace_builder->kinds[kind] += times;
 		trace_builder->allocated_bytes += times * (item->size & gained[kind]);
 	}
+	tell_row(trace_builder, &row);
 	writer_echo(trace_builder->writer, &row, echo->detail);
 }
 
@@ -528,9 +555,8 @@ void trace_builder_event(struct trace_builder *trace_builder, struct stream *str
 	stream->halved = event.kind == TRACE_REALLOC_FREE;
 	if (unlikely(stream->image->quiet) && left_out(&event))
 		return;
-	trace_builder->kinds[event.kind]++;
 	trace_builder->allocated_bytes += event.size & gained[event.kind];
-	writer_event(trace_builder->writer, &event);
+	trace_builder_put(trace_builder, &event);
 }
 
 static void name_thread(struct trace_builder *trace_builder, struct stream *stream,
@@ -576,8 +602,7 @@ void trace_builder_client(struct trace_builder *trace_builder, struct stream *st
 	if (unlikely(image->quiet) && left_out(&event))
 		return;
 	event.heap = pools_heap(&image->pools, item->pool, image->process, trace_builder->writer);
-	trace_builder->kinds[event.kind]++;
-	writer_event(trace_builder->writer, &event);
+	trace_builder_put(trace_builder, &event);
 }
 
 // A realloc ends one block and begins another; one that failed does neither.

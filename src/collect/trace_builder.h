@@ -51,6 +51,9 @@ uint64_t trace_builder_time(struct trace_builder *trace_builder, uint64_t time_n
 void trace_builder_note(struct trace_builder *trace_builder, enum trace_note_kind kind,
 			process_id process, thread_id thread, uint64_t value, const char *text);
 
+// Count the event and write it. Its stack is as it was decoded, and becomes the trace's.
+void trace_builder_put(struct trace_builder *trace_builder, const struct trace_event *event);
+
 // One line for the user: a note in the trace, and a message to the launcher.
 void trace_builder_warn(struct trace_builder *trace_builder, process_id process, const char *text);
 
@@ -123,8 +126,7 @@ void trace_builder_heap_new(struct trace_builder *trace_builder, struct stream *
 			    uint64_t handle, uint32_t flags);
 
 // The heap is destroyed: the event is filled in. False: nothing was ever allocated there.
-bool trace_builder_heap_gone(struct trace_builder *trace_builder, struct stream *stream,
-			     uint64_t handle, struct trace_event *event);
+bool trace_builder_heap_gone(struct stream *stream, uint64_t handle, struct trace_event *event);
 
 // What was delivered, whether the file took it or not: processes, events and blocks, and no more.
 void trace_builder_sum(const struct trace_builder *trace_builder, struct collect_summary *summary);

@@ -184,6 +184,37 @@ def compare(*options):
     check(not wrong, len(wrong), "of", len(seen), "differ, such as", wrong[:2])
 
 
+def stacks_without_events(trace="t.tide"):
+    """How many stacks are there, and how many of them are neither of an event nor below one's."""
+    dumped = subprocess.run([TIDEMARK, "dump", trace], capture_output=True, text=True, timeout=120,
+                            check=True).stdout
+    callers, used = {}, set()
+    for line in dumped.splitlines():
+        if line.startswith("stack "):
+            stack, *words = line.split()[1:]
+            callers[stack] = [word for word in words if re.match(r"s\d+$", word)]
+        elif line.startswith("@"):
+            used.update(re.findall(r"\bs\d+\b", line))
+    waiting = list(used)
+    while waiting:
+        for caller in callers.get(waiting.pop(), []):
+            if caller not in used:
+                used.add(caller)
+                waiting.append(caller)
+    return len(callers), len(callers.keys() - used)
+
+
+@test
+def native_stacks_that_no_event_has_are_not_in_the_trace():
+    with open("work.py", "w", encoding="ascii") as file:
+        file.write(SCRIPT)
+    record([debian_python(), "work.py"], env=environment(PYTHONHASHSEED="0"))
+    stacks, without = stacks_without_events()
+    check(stacks > 1000, "only", stacks, "stacks")
+    # Those from before the first function of Python's.
+    check(without < 50, without, "of", stacks, "stacks have no event")
+
+
 @test
 def each_stack_is_what_python_sees():
     compare()

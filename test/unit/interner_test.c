@@ -163,3 +163,35 @@ TEST(interner_remembers_half_a_million_stacks)
 	CHECK(fixture.interner.count <= STACKS);
 	end(&fixture);
 }
+
+// What the trace has of stacks: those that were told, and their callers, in that order.
+TEST(interner_writes_a_stack_late_only_once_it_is_told)
+{
+	struct stack none = { 0 }, early, outer, unused, cut;
+	struct fixture fixture;
+	const struct writer_counts *counts;
+
+	begin(&fixture, 4);
+	counts = writer_counts(fixture.writer);
+	early = push(&fixture, none, 1, 0);
+	CHECK_EQ(1, interner_tell(&fixture.interner, early.id));
+	interner_tell_late(&fixture.interner);
+	interner_tell_late(&fixture.interner);
+	CHECK_EQ(early.id, interner_tell(&fixture.interner, early.id));
+	CHECK_EQ(0, interner_tell(&fixture.interner, 0));
+	unused = push(&fixture, early, 2, 0);
+	cut = push(&fixture, push(&fixture, none, 3, TRACE_STACK_CUT), 4, TRACE_STACK_CUT);
+	outer = push(&fixture, early, 3, 0);
+	CHECK_EQ(2, counts->stacks);
+	CHECK_EQ(2, interner_tell(&fixture.interner, push(&fixture, outer, 4, 0).id) - 1);
+	CHECK_EQ(2, interner_tell(&fixture.interner, outer.id));
+	CHECK_EQ(4, counts->stacks);
+	// Others may be written in between, without a number here.
+	CHECK_EQ(4, writer_add_stack(fixture.writer, 0, 1, 0));
+	CHECK_EQ(6, interner_tell(&fixture.interner, cut.id));
+	CHECK_EQ(6, interner_tell(&fixture.interner, cut.id));
+	CHECK_EQ(7, counts->stacks);
+	CHECK_EQ(unused.id, push(&fixture, early, 2, 0).id);
+	CHECK_EQ(TRACE_STACK_CUT, interner_get(&fixture.interner, cut.id - 1).flags);
+	end(&fixture);
+}
