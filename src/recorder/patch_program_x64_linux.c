@@ -46,7 +46,7 @@ enum {
 	PROGRAM_MOVED_MAX = 8, // instructions before a syscall that are remembered
 	PROGRAM_VDSO = 33,     // AT_SYSINFO_EHDR
 	PROGRAM_VDSO_BYTES_MAX = 16 << 10,
-	PROGRAM_WINDOW_BYTES = 64 << 10,
+	PROGRAM_WINDOW_BYTES = 16 << 10,
 	PROGRAM_OVERLAP_BYTES = 16,
 	PROGRAM_JUMP_BYTES = PATCH_SITE_BYTES - PATCH_SYSCALL_BYTES,
 };
@@ -252,22 +252,23 @@ static bool program_is_distance(const uint8_t *next)
 static void program_look_for_calls(struct program_code *code, const uint8_t *at, size_t bytes,
 				   uintptr_t address)
 {
-	const uint64_t ones = 0x0101010101010101, fives = 0x0505050505050505;
+	const uint64_t ones = 0x0101010101010101;
 
 	for (size_t i = 0; i + 12 <= bytes; i++) {
 		uintptr_t here, from, to;
-		uint64_t word;
+		uint64_t word, next;
 
-		__builtin_memcpy(&word, at + i + 1, 8); // one load
-		word ^= fives;
+		__builtin_memcpy(&word, at + i, 8); // one load
+		__builtin_memcpy(&next, at + i + 1, 8);
+		word = (word ^ 0x0f * ones) | (next ^ 0x05 * ones); // 0 where a 0f and a 05 are
 		word = (word - ones) & ~word & (ones << 7);
 		if (!word) {
-			i += 7; // none of the eight is a 05
+			i += 7; // at none of the eight
 			continue;
 		}
-		i += (size_t)__builtin_ctzll(word) / 8; // in front of the first that is
+		i += (size_t)__builtin_ctzll(word) / 8; // to the first of them
 		here = address + i;
-		if (at[i] != 0x0f || here < code->done || program_is_distance(at + i + 2) ||
+		if (here < code->done || program_is_distance(at + i + 2) ||
 		    memcmp((const uint8_t *)here, at + i, PATCH_SYSCALL_BYTES) != 0)
 			continue;
 		if (code->header && cfi_extent(code->header, here, &from, &to) &&
