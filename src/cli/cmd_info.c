@@ -472,9 +472,11 @@ static void print_figures(const struct info *info)
 		       reader_unknown(reader));
 	// Of a short run the first is too low: it is counted now and then (tidemark-info.1).
 	if (end)
-		printf("%-11s%s in the program, %s and %s of processor time in the collector, "
+		printf("%-11s%s in the program%s, %s and %s of processor time in the collector, "
 		       "%s of waiting\n",
 		       "cost", STR_BYTES(end->guest_bytes_peak),
+		       end->duration_ns < 1000000000 ? " (counted now and then: may be too low)"
+						     : "",
 		       STR_BYTES(end->collector_bytes_peak), STR_DURATION(end->collector_cpu_ns),
 		       STR_DURATION(end->waited_ns));
 	print_snapshots(info);

@@ -52,7 +52,7 @@ def by_name(told):
 def stacks_are_matched_by_name_and_their_changes_are_exact():
     told = answer("diff", before(), after(), "-n", "0")
     rows = by_name(told)
-    assert set(rows) == {"leak", "old_table", "new_table"}, set(rows)
+    assert set(rows) == {"leak", "old_table", "new_table", "work"}, set(rows)
     assert rows["leak"]["live"] == {"before_bytes": 1000, "after_bytes": 400, "before_count": 10,
                                     "after_count": 4, "bytes": -600, "count": -6, "changed": True,
                                     "bytes_low": None, "bytes_high": None, "count_low": None,
@@ -61,12 +61,30 @@ def stacks_are_matched_by_name_and_their_changes_are_exact():
     assert rows["old_table"]["state"] == "gone" and rows["old_table"]["live"]["bytes"] == -4000
     assert rows["new_table"]["state"] == "new" and rows["new_table"]["live"]["bytes"] == 3000
     assert told["stacks"] == counts(new=1, gone=1, changed=2, same=1)
-    assert [functions(row)[1] for row in told["rows"]] == ["old_table", "new_table", "leak"]
+    assert [functions(row)[1] for row in told["rows"]] == ["old_table", "new_table", "leak", "work"]
     by_count = answer("diff", "before.tide", "after.tide", "--sort", "count")["rows"]
     assert functions(by_count[0])[1] == "leak" and by_count[0]["allocated"]["count"] == -6
     assert functions(by_count[1])[1] == "work" and by_count[1]["allocated"]["count"] == 3
     temporary = answer("diff", "before.tide", "after.tide", "--sort", "temporary")["rows"]
     assert [(functions(row)[1], row["temporary"]["count"]) for row in temporary] == [("work", 3)]
+
+
+@test
+def what_changed_in_another_figure_alone_is_counted_and_listed_without_a_limit():
+    quick, slow = Trace("./app", "/opt/app"), Trace("./app", "/opt/app")
+    for trace, count in ((quick, 5), (slow, 8)):
+        trace.alloc(0, stack("keep"), 1000)
+        for k in range(count):
+            trace.free(31 + 2 * k, trace.alloc(30 + 2 * k, stack("work"), 500))
+    paths = quick.write("quick.tide", 100), slow.write("slow.tide", 100)
+    told = answer("diff", *paths)
+    assert told["rows"] == [] and told["rows_elsewhere"] == 1, told
+    said = run("diff", *paths).stdout
+    assert "no stack changed in live (--sort ranks by another figure" in said, said
+    told = answer("diff", *paths, "-n", "0")
+    assert [functions(row)[1] for row in told["rows"]] == ["work"] and told["rows_elsewhere"] == 0, told
+    table = list(csv.DictReader(io.StringIO(run("diff", *paths, "-n", "0", "--csv").stdout)))
+    assert len(table) == 1, table
 
 
 @test

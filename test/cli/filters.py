@@ -150,6 +150,18 @@ def filters_of_a_window():
 
 
 @test
+def a_name_among_others_that_matches_nothing_is_said():
+    build("wrong.tide", 5)
+    for verb in ("report", "window", "active"):
+        for words, wrong in ((("--frame", "^leaf_one$", "--frame", "^leaf_won$"), "^leaf_won$"),
+                             (("--frame", "^leaf_one$", "--frame", "^leaf_two$"), None),
+                             (("--frame", "^leaf_one$", "--not-frame", "^leaf_won$"), None)):
+            told = answer(verb, "wrong.tide", *words)
+            warned = " ".join((told if "warnings" in told else told["trace"])["warnings"])
+            equal(wrong is not None, f"--frame '{wrong}' matches no function" in warned, (verb, words, warned))
+
+
+@test
 def filters_of_modules():
     with open("modules.txt", "w") as file:
         file.write("process p pid=1\nthread t p tid=1\n"

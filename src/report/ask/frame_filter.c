@@ -16,6 +16,8 @@ enum { KNOWN = 1 << 7 };
 struct wanted {
 	struct expression *expression;
 	enum frame_filter_kind kind;
+	const char *text; // borrowed
+	bool met;         // it has matched, or that it has not was said
 };
 
 struct frame_filter {
@@ -63,6 +65,8 @@ bool frame_filter_add(struct frame_filter *filter, const char *expression,
 		return err_set(err, ERR_USAGE, "'%s' is not a regular expression: %s", expression,
 			       why);
 	added->kind = kind;
+	added->text = expression;
+	added->met = false;
 	filter->kinds |= (uint8_t)(1u << kind);
 	filter->count++;
 	return true;
@@ -99,8 +103,10 @@ static uint8_t match_frame(struct frame_filter *filter, frame_id frame)
 	symbols = names_find(filter->names, frame, &count);
 	for (size_t i = 0; i < count; i++)
 		for (size_t e = 0; e < filter->count; e++)
-			if (matches(&filter->wanted[e], &symbols[i]))
+			if (matches(&filter->wanted[e], &symbols[i])) {
 				matched |= (uint8_t)(1u << filter->wanted[e].kind);
+				filter->wanted[e].met = true;
+			}
 	filter->frames = extend(filter->frames, &filter->frames_count, frame + (size_t)1);
 	filter->frames[frame] = matched;
 	return matched;
@@ -128,6 +134,20 @@ static uint8_t match_stack(struct frame_filter *filter, stack_id stack)
 	if (stack < filter->stacks_count)
 		filter->stacks[stack] = matched;
 	return matched;
+}
+
+const char *frame_filter_unmet(struct frame_filter *filter, enum frame_filter_kind *kind)
+{
+	for (size_t i = 0; i < filter->count; i++) {
+		struct wanted *wanted = &filter->wanted[i];
+
+		if (wanted->met || wanted->kind == FRAME_FILTER_UNWANTED)
+			continue;
+		wanted->met = true;
+		*kind = wanted->kind;
+		return wanted->text;
+	}
+	return NULL;
 }
 
 bool frame_filter_passes(void *context, stack_id stack)

@@ -20,9 +20,13 @@ void frame_filter_free(struct frame_filter *filter); // NULL is allowed
 
 enum frame_filter_kind { FRAME_FILTER_WANTED, FRAME_FILTER_UNWANTED, FRAME_FILTER_MODULE };
 
-// ERR_USAGE, with the reason, if `expression` is none.
+// ERR_USAGE, with the reason, if `expression` is none. It is borrowed.
 bool frame_filter_add(struct frame_filter *filter, const char *expression,
 		      enum frame_filter_kind kind, struct err *err);
+
+// After all stacks were asked for: the next wanted expression that matched nothing in any of them;
+// NULL: there is none more.
+const char *frame_filter_unmet(struct frame_filter *filter, enum frame_filter_kind *kind);
 
 // Whether allocations with this stack count. A query's `stack`; the context is the filter.
 bool frame_filter_passes(void *filter, stack_id stack);

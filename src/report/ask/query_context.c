@@ -59,10 +59,24 @@ void query_context_caution(struct query_context *asked, bool scaled)
 	cautions_tell(asked->reader, scaled, tell_caution, asked);
 }
 
+// Of several names one may be wrong: the answer is then that of the others.
+static void warn_of_unmet(struct query_context *asked)
+{
+	enum frame_filter_kind kind;
+	const char *text;
+
+	while ((text = frame_filter_unmet(asked->selection.filter, &kind)) != NULL)
+		query_context_warn(asked, "--%s '%s' matches no %s of the allocations in question",
+				   kind == FRAME_FILTER_MODULE ? "module" : "frame", text,
+				   kind == FRAME_FILTER_MODULE ? "file" : "function");
+}
+
 void query_context_matched(struct query_context *asked, uint64_t count)
 {
 	if (count == 0 && query_narrows(&asked->selection.query))
 		query_context_warn(asked, "no allocation passes the filters");
+	else if (asked->selection.filter)
+		warn_of_unmet(asked);
 }
 
 // Of snapshots it is known what lives, also where nothing was freed between them.

@@ -690,7 +690,8 @@ static void count_row(struct diff *diff, const struct diff_row *row)
 		diff->same++;
 }
 
-// All rows are counted, those that changed in what ranks are kept, in the same array.
+// All rows are counted, those that changed in what ranks are kept, in the same array; of no limit
+// also those that changed in another figure alone, which are ranked last.
 static void choose_rows(struct diff *diff, struct comparing *comparing,
 			const struct diff_options *options)
 {
@@ -701,8 +702,14 @@ static void choose_rows(struct diff *diff, struct comparing *comparing,
 		const struct diff_row *row = &comparing->rows[i];
 
 		count_row(diff, row);
-		if (!diff_judge_rank(diff, row).changed && !(row->moved && weight_of(row, order)))
-			continue;
+		if (!diff_judge_rank(diff, row).changed && !(row->moved && weight_of(row, order))) {
+			if (!has_changed(diff, row))
+				continue;
+			if (options->rows_max > 0 || options->bytes_min > 0) {
+				diff->rows_elsewhere++;
+				continue;
+			}
+		}
 		ranked++;
 		if (magnitude(bytes_of(row, order)) >= options->bytes_min)
 			comparing->rows[kept++] = *row;

@@ -79,7 +79,7 @@ struct diff_side {
 
 struct diff_options {
 	enum diff_order order;
-	uint64_t rows_max;  // 0: all
+	uint64_t rows_max;  // 0: all, with those that changed in another figure than what ranks
 	uint64_t bytes_min; // least change in bytes of the figure that ranks
 	// A quarter of it is for rows and for what stacks read as. 0: 256 MiB.
 	uint64_t memory_bytes;
@@ -105,8 +105,9 @@ struct diff {
 	bool temporary;                    // known
 	struct diff_row *rows;             // owned; those that changed in what ranks, most first
 	size_t rows_count;
-	uint64_t rows_total;    // that changed in what ranks, by enough
-	uint64_t rows_left_out; // that changed in what ranks, and are not among the rows
+	uint64_t rows_total;     // that changed in what ranks, by enough
+	uint64_t rows_left_out;  // that changed in what ranks, and are not among the rows
+	uint64_t rows_elsewhere; // that changed in another figure alone, and are not among them
 	uint64_t appeared, vanished, moved, changed, same; // stacks, by whether anything changed
 	uint64_t varied;                // those that differ by no more than runs among themselves
 	struct diff_process *processes; // owned; in the order of their beginning

@@ -265,5 +265,6 @@ void diff_json(const struct diff_page *page, struct sink *sink)
 	diff_rows(page, &rows);
 	json_array_end(&json);
 	json_kv_u64(&json, "rows_left_out", diff->rows_left_out);
+	json_kv_u64(&json, "rows_elsewhere", diff->rows_elsewhere);
 	json_end(&json);
 }

@@ -402,6 +402,11 @@ static void write_rows(const struct diff_page *page, struct stack_text *stacks)
 		paper_format(paper, PAPER_DIM, "  … %s more stack%s%s\n",
 			     STR_COUNT(diff->rows_left_out), paper_plural(diff->rows_left_out),
 			     diff->rows_total > diff->rows_count ? " (-n 0 shows all)" : "");
+	if (diff->rows_elsewhere)
+		paper_format(paper, PAPER_DIM,
+			     "  … %s more stack%s changed in other figures alone (--sort ranks by "
+			     "another figure, -n 0 shows all)\n",
+			     STR_COUNT(diff->rows_elsewhere), paper_plural(diff->rows_elsewhere));
 	sink_text(paper->sink, "\n");
 }
 

@@ -118,6 +118,10 @@ bool findings_json(const struct findings_page *page, struct sink *sink, struct e
 	query_write_trace(findings->asked, &json);
 	json_kv_u64(&json, "peak_bytes", findings->peak_bytes);
 	json_kv_u64(&json, "allocations", findings->allocations);
+	json_kv_object(&json, "least");
+	json_kv_u64(&json, "bytes", findings_bytes_min(findings));
+	json_kv_u64(&json, "calls", findings_calls_min(findings));
+	json_object_end(&json);
 	json_kv_u64(&json, "total", total);
 	json_kv_array(&json, "findings");
 	for (size_t i = 0; i < findings->count; i++) {

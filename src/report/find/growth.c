@@ -322,6 +322,10 @@ bool growth_find(struct growth *growth, struct query_context *asked,
 		return false;
 	growth->processes = count < GROWTH_PROCESSES_MAX ? count : GROWTH_PROCESSES_MAX;
 	growth->skipped = count - growth->processes;
+	if (growth->processes == 1) {
+		growth->from_ns = spans[0].from_ns;
+		growth->to_ns = spans[0].to_ns;
+	}
 	for (size_t i = 0; ok && i < growth->processes; i++)
 		ok = judge_process(growth, asked, &spans[i], err);
 	mem_free(spans);

@@ -59,6 +59,7 @@ struct growth {
 	size_t processes, skipped;                // judged; and not, being too many
 	size_t brief;                             // not, having lived too briefly
 	size_t places_skipped;
+	uint64_t from_ns, to_ns; // what was judged, of one process
 };
 
 // False: the index cannot be read.

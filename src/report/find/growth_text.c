@@ -157,6 +157,14 @@ static void write_summary(const struct growth_page *page, struct paper *paper)
 		paper_format(paper, PAPER_PLAIN,
 			     "  no site kept %s more than at the beginning; %s live at the end\n\n",
 			     STR_BYTES(growth->grown_min), STR_BYTES(growth->live.bytes));
+	if (growth->processes == 1)
+		paper_format(paper, PAPER_DIM,
+			     "  judged from %s to %s; \"live\" is at that end\n\n",
+			     STR_DURATION(growth->from_ns), STR_DURATION(growth->to_ns));
+	else if (growth->processes)
+		paper_text(paper, PAPER_DIM,
+			   "  judged without the first tenth and the last twentieth of each "
+			   "process; \"live\" is at the end of that\n\n");
 	if (growth->brief && growth->processes)
 		paper_format(paper, PAPER_DIM, "  %zu process%s ran too briefly to be judged\n\n",
 			     growth->brief, growth->brief == 1 ? "" : "es");

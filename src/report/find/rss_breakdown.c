@@ -484,6 +484,7 @@ bool rss_breakdown_init(struct rss_breakdown *rss_breakdown, struct query_contex
 	if (index == UINT32_MAX)
 		return refuse(asked, missing[at], err);
 	rss_breakdown->header = reader_snapshot(asked->reader, index);
+	rss_breakdown->at_peak = at == RSS_BREAKDOWN_AT_PEAK;
 	if (rss_breakdown->header->flags & TRACE_SNAPSHOT_NO_PAGES)
 		return err_set(err, ERR_USAGE,
 			       "the snapshot does not say which pages were resident: the kernel "

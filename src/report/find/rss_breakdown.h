@@ -95,6 +95,7 @@ struct rss_breakdown {
 	uint64_t pss_bytes, swap_bytes;      // by smaps: its share of it; swapped out
 	uint64_t untouched;                  // bytes of live blocks that are not resident
 	uint64_t blocks;                     // live ones
+	bool at_peak;                        // the snapshot was not asked for by its moment
 	bool glibc;                          // places are glibc's
 	struct rss_breakdown_between between;
 	uint64_t rss_max_bytes; // the highest of the whole process, as far as it is recorded

@@ -215,7 +215,9 @@ void rss_breakdown_write_text(const struct rss_breakdown *rss_breakdown, struct 
 	stacks.several = false; // all are of one process
 	moment_view_write_headline(rss_breakdown->asked, paper, rss_breakdown->header->process);
 	paper_format(paper, PAPER_BOLD, "RESIDENT MEMORY");
-	paper_format(paper, PAPER_DIM, "  a snapshot taken %s\n", reason_of(rss_breakdown->header));
+	paper_format(
+		paper, PAPER_DIM, "  a snapshot taken %s%s\n", reason_of(rss_breakdown->header),
+		rss_breakdown->at_peak ? ", the one with the most (--at asks for another)" : "");
 	write_plateau(rss_breakdown, paper);
 	for (uint8_t line = 0; line < RSS_BREAKDOWN_LINES; line++) {
 		if (!rss_breakdown->lines[line] && line != RSS_BREAKDOWN_UNEXPLAINED)
