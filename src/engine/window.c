@@ -318,6 +318,7 @@ static bool open_index(struct window *window, const char *trace_path,
 		return false;
 	window_memory(window, options->memory_bytes);
 	if (!index_memory_suffices(memory_of(options), reader_stacks_count(window->reader) - 1,
+				   index->cells.sites_count - (uint64_t)1,
 				   index->cells.cells_count - (uint64_t)1, err))
 		return false;
 	window->vm = &window->index.vm;

@@ -16,7 +16,7 @@ import signal
 import subprocess
 import time
 
-from libanswer import TIDEMARK, make, measured, run
+from libanswer import TIDEMARK, assemble, make, measured, run
 from libdisk import Disk
 from libtests import PATIENCE_SECONDS, main, test
 
@@ -234,6 +234,17 @@ def a_budget_that_is_too_small_says_how_much_is_needed():
     assert answer == right(path, *VIEW, "-n", "5"), said
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024  # counts until the exec
     assert bytes_peak <= max(int(needed[1]) * MIB, own), (bytes_peak, needed[1])
+
+
+@test
+def stacks_that_only_call_others_take_little():
+    names = [" < ".join(f'"f{i}_{k}"' for k in range(120)) for i in range(300)]
+    text = "\n".join(["trace", "process p pid=1", "thread t p tid=1"]
+                     + [f"stack s{i} {names[i]}" for i in range(300)]
+                     + [f"@{i}us t malloc s{i} {0x1000 + i * 64:#x} 24" for i in range(300)] + ["end\n"])
+    path = assemble("deep", text)
+    answer = json.loads(ask(path, *VIEW, "--memory", "32M", TIDEMARK_INDEX="always").stdout)
+    assert answer == right(path) and os.path.exists("deep.tide-index/head")
 
 
 @test

@@ -58,8 +58,8 @@ static uint64_t share_of_lives(const struct index *index)
 	struct err ignored;
 	uint64_t half = index_room(index, 2, 1);
 
-	return index_memory_suffices(half, index->cells.sites_count, index->cells.cells_count,
-				     &ignored)
+	return index_memory_suffices(half, index->cells.sites_count, index->cells.sites_count,
+				     index->cells.cells_count, &ignored)
 		       ? SHARE
 		       : SHARE_CROWDED;
 }
