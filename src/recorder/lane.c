@@ -32,17 +32,18 @@ static struct lane *lane_nobody(void)
 
 // The ownership table, one per process, with the first lane, and a place for each slot behind it
 // (order.h). Wiped in a forked child.
+enum { OWNERS_BYTES = (sizeof(uint64_t) + sizeof(order_place)) * LANE_SLOTS };
+
+static uint64_t *lane_owners_made;
+
 static uint64_t *lane_owners(void)
 {
-	static const size_t bytes = (sizeof(uint64_t) + sizeof(order_place)) * LANE_SLOTS;
-	static uint64_t *owners;
-
-	if (owners)
-		return owners;
-	owners = recording_pages(bytes, true);
-	if (owners)
-		recording_keep_small(owners, bytes);
-	return owners;
+	if (lane_owners_made)
+		return lane_owners_made;
+	lane_owners_made = recording_pages(OWNERS_BYTES, true);
+	if (lane_owners_made)
+		recording_keep_small(lane_owners_made, OWNERS_BYTES);
+	return lane_owners_made;
 }
 
 // Kept over fork: a child has those of its parent, wiped. And from a try without room for the rest
@@ -50,7 +51,7 @@ static uint64_t *lane_owners(void)
 static struct lane *lane_kept[SEGMENT_LANES_MAX];
 
 // The private part of lane `id`, all zero. NULL: there is no memory or no address space for it, or
-// for its ring.
+// for its ring and the table of owners.
 //
 // Where there are many threads, there will be more: from the ninth on as many are mapped at once as
 // there are, at most 32. What is not used takes addresses alone.
@@ -58,12 +59,14 @@ static struct lane *lane_memory(uint32_t id)
 {
 	enum { AT_ONCE = 32 };
 	size_t each = (sizeof(struct lane) + KERNEL_PAGE - 1) & ~(size_t)(KERNEL_PAGE - 1);
-	size_t ring_bytes = 2 * segment_ring_bytes(id) + KERNEL_PAGE;
+	size_t other_bytes = 2 * segment_ring_bytes(id) + KERNEL_PAGE;
 	uint32_t count = 1;
 	uint8_t *pages = NULL;
 
 	if (id == 1 && recording_state->first_ring)
-		ring_bytes = 0; // it is mapped
+		other_bytes = 0; // it is mapped
+	if (!lane_owners_made)
+		other_bytes += OWNERS_BYTES;
 	if (lane_kept[id] || kernel_sealed)
 		return lane_kept[id];
 	if (id > SEGMENT_RING_LARGE_LANES && !recording_is_limited())
@@ -74,7 +77,7 @@ static struct lane *lane_memory(uint32_t id)
 		pages = recording_pages(each * count, true);
 	if (!pages)
 		count = 1;
-	if (!pages && recording_has_room(each + ring_bytes))
+	if (!pages && recording_has_room(each + other_bytes))
 		pages = recording_pages(each, true);
 	for (uint32_t i = 0; pages && i < count; i++)
 		lane_kept[id + i] = (struct lane *)(void *)(pages + i * each);
