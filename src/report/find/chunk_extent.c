@@ -190,20 +190,21 @@ uint64_t chunk_extent_start(const struct chunk_extent *chunk_extent, size_t i)
 }
 
 // It ends where the next begins; a block whose end was not seen may be in another.
-uint64_t chunk_extent_end(const struct chunk_extent *chunk_extent, size_t i)
+struct chunk_place chunk_extent_place(const struct chunk_extent *chunk_extent, size_t i)
 {
 	const struct chunk_block *block = &chunk_extent->blocks[i];
-	uint64_t start = chunk_extent_start(chunk_extent, i), end;
+	struct chunk_place place = { .start = chunk_extent_start(chunk_extent, i) };
 	uint64_t next = i + 1 < chunk_extent->count ? chunk_extent_start(chunk_extent, i + 1)
 						    : UINT64_MAX;
 
 	ASSERT(i < chunk_extent->count);
 	if (block->cut == WHOLE)
-		end = range_of(chunk_extent, i)->end;
+		place.end = range_of(chunk_extent, i)->end;
 	else if (block->cut == CUT)
-		end = start + chunk_of(block->size, &chunk_extent->cut);
+		place.end = place.start + chunk_of(block->size, &chunk_extent->cut);
 	else
-		end = start + room_of(chunk_extent, block->size);
-	end = end > next ? next : end;
-	return end < start ? start : end;
+		place.end = place.start + room_of(chunk_extent, block->size);
+	place.end = place.end > next ? next : place.end;
+	place.end = place.end < place.start ? place.start : place.end;
+	return place;
 }

@@ -48,6 +48,10 @@ void chunk_extent_init(struct chunk_extent *chunk_extent, struct present *presen
 		       const struct reader *reader, process_id process);
 void chunk_extent_fini(struct chunk_extent *chunk_extent);
 
-// Where the place of a block begins and ends.
+struct chunk_place {
+	uint64_t start, end;
+};
+
+// The place of a block, and where one begins.
+struct chunk_place chunk_extent_place(const struct chunk_extent *chunk_extent, size_t block);
 uint64_t chunk_extent_start(const struct chunk_extent *chunk_extent, size_t block);
-uint64_t chunk_extent_end(const struct chunk_extent *chunk_extent, size_t block);

@@ -104,12 +104,14 @@ static void count_overhead(struct findings *findings, struct present *present, p
 	if (!findings_is_glibc(findings, process))
 		return;
 	chunk_extent_init(&extent, present, findings->asked->reader, process);
-	for (size_t i = 0; extent.glibc && i < extent.count; i++)
+	for (size_t i = 0; extent.glibc && i < extent.count; i++) {
+		struct chunk_place place = chunk_extent_place(&extent, i);
+
 		if (extent.blocks[i].selected && extent.blocks[i].stack)
 			add_block(findings, lines, process, extent.blocks[i].stack,
 				  extent.blocks[i].size,
-				  chunk_extent_end(&extent, i) - chunk_extent_start(&extent, i) -
-					  extent.blocks[i].size);
+				  place.end - place.start - extent.blocks[i].size);
+	}
 	chunk_extent_fini(&extent);
 }
 

@@ -106,18 +106,23 @@ static void count_pages(struct proc_memory *proc_memory, uint64_t low, uint64_t 
 	ASSERT(low % SPACE_PAGE == 0);
 	for (uint64_t page = low; page < high; page += SPACE_PAGE) {
 		uint64_t taken = 0;
-		size_t last;
+		size_t last, begin, over;
 
 		while (*first < chunk_extent->count &&
-		       chunk_extent_end(chunk_extent, *first) <= page)
+		       chunk_extent_place(chunk_extent, *first).end <= page)
 			++*first;
-		for (last = *first; last < chunk_extent->count; last++) {
-			uint64_t start = chunk_extent_start(chunk_extent, last);
+		begin = over = *first;
+		for (last = begin; last < chunk_extent->count; last++) {
+			struct chunk_place place = chunk_extent_place(chunk_extent, last);
 
-			if (start >= page + SPACE_PAGE)
+			if (place.start >= page + SPACE_PAGE)
 				break;
-			taken += overlap(start, chunk_extent_end(chunk_extent, last), page);
+			taken += overlap(place.start, place.end, page);
+			// Those in front that end here are looked at no more.
+			if (over == last && place.end <= page + SPACE_PAGE)
+				over++;
 		}
+		*first = over;
 		// Asked after its blocks: `first` has to go on over a page that is not resident,
 		// too.
 		if (!is_there(proc_memory, page))
@@ -129,7 +134,7 @@ static void count_pages(struct proc_memory *proc_memory, uint64_t low, uint64_t 
 			pins->pages_used++;
 		} else {
 			pins->pages_pinned++;
-			count_pinned(proc_memory, page, *first, last);
+			count_pinned(proc_memory, page, begin, last);
 		}
 	}
 }
@@ -154,17 +159,17 @@ static void count_unmapped(struct proc_memory *proc_memory)
 	uint64_t done = 0;
 	size_t first = 0;
 
-	for (size_t i = 0; i < chunk_extent->count; i++) {
-		uint64_t start = chunk_extent_start(chunk_extent, i);
-		uint64_t end = chunk_extent_end(chunk_extent, i);
-		uint64_t low = start - start % SPACE_PAGE;
+	// The blocks before `first` are on pages that were counted.
+	for (size_t i = 0; i<chunk_extent->count; i = first> i ? first : i + 1) {
+		struct chunk_place place = chunk_extent_place(chunk_extent, i);
+		uint64_t low = place.start - place.start % SPACE_PAGE;
 
 		if (low < done)
 			low = done;
-		if (low >= end)
+		if (low >= place.end)
 			continue;
 		// Up to the end of the last page that the block reaches into.
-		done = end + (SPACE_PAGE - end % SPACE_PAGE) % SPACE_PAGE;
+		done = place.end + (SPACE_PAGE - place.end % SPACE_PAGE) % SPACE_PAGE;
 		count_pages(proc_memory, low, done, &first);
 	}
 }

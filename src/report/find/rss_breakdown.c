@@ -126,14 +126,14 @@ static void add_blocks(struct rss_breakdown *rss_breakdown, const struct chunk_e
 {
 	for (size_t i = 0; i < chunk_extent->count; i++) {
 		const struct chunk_block *block = &chunk_extent->blocks[i];
+		struct chunk_place place = chunk_extent_place(chunk_extent, i);
 		uint64_t end = block->address + block->size;
 		uint64_t live, whole;
 
-		if (end > chunk_extent_end(chunk_extent, i))
-			end = chunk_extent_end(chunk_extent, i);
+		if (end > place.end)
+			end = place.end;
 		live = pages_between(pages, block->address, end);
-		whole = pages_between(pages, chunk_extent_start(chunk_extent, i),
-				      chunk_extent_end(chunk_extent, i));
+		whole = pages_between(pages, place.start, place.end);
 		add(rss_breakdown, RSS_BREAKDOWN_LIVE, block->stack, 0, live);
 		add(rss_breakdown, RSS_BREAKDOWN_ROUNDING, block->stack, 0, whole - live);
 		add(rss_breakdown, RSS_BREAKDOWN_UNTOUCHED, block->stack, 0, block->size - live);
@@ -159,8 +159,8 @@ static void add_free(struct rss_breakdown *rss_breakdown, const struct range *ra
 		rss_breakdown->frees[RSS_BREAKDOWN_FREE_OTHER] += bytes;
 		return;
 	}
-	if (last != SIZE_MAX && chunk_extent_end(chunk_extent, last) > from)
-		from = chunk_extent_end(chunk_extent, last);
+	if (last != SIZE_MAX && chunk_extent_place(chunk_extent, last).end > from)
+		from = chunk_extent_place(chunk_extent, last).end;
 	if (!more && from < range->end)
 		top = pages_between(pages, from, range->end);
 	rss_breakdown->frees[owner == SPACE_MALLOC_HEAP ? RSS_BREAKDOWN_FREE_TOP
@@ -181,18 +181,16 @@ static void add_mapping(struct rss_breakdown *rss_breakdown, const struct range 
 	size_t last = SIZE_MAX;
 
 	while (*first < chunk_extent->count &&
-	       chunk_extent_end(chunk_extent, *first) <= range->start)
+	       chunk_extent_place(chunk_extent, *first).end <= range->start)
 		++*first;
-	for (size_t i = *first;
-	     i < chunk_extent->count && chunk_extent_start(chunk_extent, i) < range->end; i++) {
-		uint64_t from = chunk_extent_start(chunk_extent, i) > range->start
-					? chunk_extent_start(chunk_extent, i)
-					: range->start;
-		uint64_t to = chunk_extent_end(chunk_extent, i) < range->end
-				      ? chunk_extent_end(chunk_extent, i)
-				      : range->end;
+	for (size_t i = *first; i < chunk_extent->count; i++) {
+		struct chunk_place place = chunk_extent_place(chunk_extent, i);
 
-		bytes -= pages_between(pages, from, to);
+		if (place.start >= range->end)
+			break;
+		bytes -= pages_between(pages,
+				       place.start > range->start ? place.start : range->start,
+				       place.end < range->end ? place.end : range->end);
 		last = i;
 	}
 	if (line == RSS_BREAKDOWN_FREE)
