@@ -57,6 +57,7 @@ enum {
 struct window {
 	struct reader *reader; // borrowed
 	bool shares;           // heap, own_vm, steps and index are another window's
+	bool keeps;            // tables of one question for the next
 	bool plain;            // answers come from `heap`, not from `index`
 	struct plain heap;     // layer WINDOW_HEAP
 	struct plain own_vm;   // layer WINDOW_VM, where there is no index
@@ -316,6 +317,7 @@ static bool open_index(struct window *window, const char *trace_path,
 	mem_free(path);
 	if (!ok)
 		return false;
+	window->keeps = options->keep;
 	window_memory(window, options->memory_bytes);
 	if (!index_memory_suffices(memory_of(options), reader_stacks_count(window->reader) - 1,
 				   index->cells.sites_count - (uint64_t)1,
@@ -419,7 +421,7 @@ struct window *window_share(const struct window *window, struct reader *reader)
 void window_memory(struct window *window, uint64_t memory_bytes)
 {
 	window->index.memory_bytes = memory_bytes;
-	if (window->index.tables)
+	if (window->keeps && window->index.tables)
 		index_tables_limit(window->index.tables,
 				   TABLES_EIGHTHS * index_room(&window->index, 8, 1));
 }

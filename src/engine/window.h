@@ -91,6 +91,7 @@ enum window_end {
 struct window_options {
 	const char *index_path; // NULL: beside the trace, in the user's cache directory, temporary
 	uint64_t memory_bytes;  // for building and asking; 0: 256 MiB. Too little: ERR_LIMIT
+	bool keep;              // tables of one question for the next, see window_ask
 	bool rebuild;           // whatever index there is
 	bool existing;          // one that is there, or none: window_open builds nothing
 	bool always;            // of a small trace too, which needs none
@@ -319,8 +320,9 @@ static inline struct window_rest window_rest_of(const struct window_result *resu
 }
 
 // Answers the query. The caller calls window_result_fini. False: the index cannot be read. Of a
-// sampled recording it estimates the whole, unless the query says as_it_is. Large tables are kept
-// for the next question, and so are the rows: in all up to three eighths of its memory.
+// sampled recording it estimates the whole, unless the query says as_it_is. With
+// window_options.keep large tables are kept for the next question, and so are the rows: in all up
+// to three eighths of its memory, until a question needs much else.
 bool window_ask(struct window *window, const struct window_query *query,
 		struct window_result *result, struct err *err);
 // Before the window is closed.

@@ -32,6 +32,7 @@ bool viewer_open(struct viewer *viewer, const struct viewer_options *options, st
 	*viewer = (struct viewer){ .options = *options };
 	// From here on threads ask for memory, one for each connection.
 	mem_share();
+	window.keep = true;
 	if (!window.memory_bytes)
 		window.memory_bytes = UINT64_C(256) << 20;
 	// The indexes are built with all there is; then each queue has its part.

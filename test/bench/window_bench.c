@@ -457,9 +457,9 @@ static int ask(const char *path, uint64_t windows, uint64_t memory_mib, const ch
 {
 	// With $WINDOW_BENCH_KEEP the index that is there is used.
 	bool keep = getenv("WINDOW_BENCH_KEEP") != NULL;
-	struct window_options options = { .memory_bytes = memory_mib << 20,
-					  .rebuild = !keep,
-					  .say = hear };
+	struct window_options options = {
+		.memory_bytes = memory_mib << 20, .keep = true, .rebuild = !keep, .say = hear
+	};
 	struct asking asking = { .windows = windows, .index_path = index_path };
 	struct err err = { 0 };
 	struct reader *reader = reader_open(path, &err);
