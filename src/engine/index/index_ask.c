@@ -175,7 +175,7 @@ static bool load_all(bool (*load)(void *state, unsigned part, struct err *err), 
 	return true;
 }
 
-enum { AHEAD = 24, STAYS_AHEAD = 16 };
+enum { AHEAD = 48, STAYS_AHEAD = 32 };
 
 // ---- by cell ----
 

@@ -240,7 +240,7 @@ static void clip(const struct index_block *block, uint64_t from, uint64_t to, ui
 bool index_counts(struct index *index, uint64_t edge, struct index_count *counts, size_t stride,
 		  struct err *err)
 {
-	enum { AHEAD = 32 };
+	enum { AHEAD = 64 };
 	const struct index_snapshot *snapshot = nearest(&index->files.cells_snapshots, edge);
 	struct way way = way_from(snapshot, edge);
 	struct index_block block = { 0 };
@@ -337,7 +337,7 @@ static inline void shift_step(const struct index *index, struct index_shifts *sh
 static void shift_block(const struct index *index, struct index_shifts *shifts,
 			const struct index_block *block, uint32_t i, uint32_t end, bool back)
 {
-	enum { AHEAD = 16 };
+	enum { AHEAD = 64 };
 	const struct cells *cells = &index->cells;
 	struct cells_cell soon[AHEAD];
 	uint32_t begin = i;
@@ -501,7 +501,7 @@ bool index_ending(struct index *index, uint64_t from, uint64_t to,
 
 enum {
 	RECORDS = 4096, // read at once
-	AHEAD = 16,     // how far ahead cells are fetched from memory
+	AHEAD = 32,     // how far ahead cells are fetched from memory
 };
 
 static void expect_cell(const struct index *index, uint32_t cell)

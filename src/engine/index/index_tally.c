@@ -23,7 +23,7 @@
 
 #include <stdatomic.h>
 
-enum { THREADS = 2, RECORDS = 4096, AHEAD = 16 };
+enum { THREADS = 2, RECORDS = 4096, AHEAD = 48 };
 
 enum job_kind { JOB_BLOCK, JOB_LONG, JOB_NEVER };
 
