@@ -426,6 +426,11 @@ void window_memory(struct window *window, uint64_t memory_bytes)
 				   TABLES_EIGHTHS * index_room(&window->index, 8, 1));
 }
 
+void window_drop_tables(struct window *window)
+{
+	index_tables_empty(window->index.tables);
+}
+
 void window_stop(struct window *window, bool (*stop)(void *context), void *context)
 {
 	window->index.stop = stop;

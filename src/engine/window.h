@@ -123,6 +123,9 @@ struct window *window_share(const struct window *window, struct reader *reader);
 // was opened with. What does not fit is found in more passes, or is ERR_LIMIT.
 void window_memory(struct window *window, uint64_t memory_bytes);
 
+// Large tables that a question keeps for the next one are freed: something else needs the memory.
+void window_drop_tables(struct window *window);
+
 // From now on long questions ask `stop` now and then, perhaps from threads of their own: true ends
 // them, with ERR_STOPPED. NULL: nobody is asked.
 void window_stop(struct window *window, bool (*stop)(void *context), void *context);

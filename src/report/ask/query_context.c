@@ -477,6 +477,8 @@ void query_context_whole(struct query_context *asked, struct whole *whole, bool 
 					 .context = context,
 					 .walks = walks };
 
+	if (asked->window) // there may be many sites
+		window_drop_tables(asked->window);
 	whole_read(whole, asked->reader, &wish);
 }
 

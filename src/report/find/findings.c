@@ -739,7 +739,8 @@ static bool look(struct findings *findings, unsigned which, struct err *err)
 }
 
 // In three steps, of which each has the room of the one before, for there may be a million sites,
-// as many pairs, and more blocks that live at one moment.
+// as many pairs, and more blocks that live at one moment. So what a step asked the index keeps
+// nothing for the next (query_context_whole does the same).
 static bool find_all(struct findings *findings, struct err *err)
 {
 	if (!gather_sites(findings, err) || !look(findings, FINDINGS_SITES, err))
@@ -748,6 +749,8 @@ static bool find_all(struct findings *findings, struct err *err)
 	if (!gather_lives(findings, err) || !look(findings, 0, err))
 		return false;
 	forget_pairs(findings->facts);
+	if (findings->asked->window)
+		window_drop_tables(findings->asked->window);
 	return look(findings, FINDINGS_MOMENT, err);
 }
 

@@ -56,7 +56,8 @@ struct slack_process {
 	struct map places;        // size -> its place in `sizes`
 	struct slack_size *sizes; // owned
 	size_t sizes_count, sizes_capacity;
-	uint64_t (*more)[SLACK_WAYS]; // bytes, by frame; owned
+	uint32_t (*more)[SLACK_WAYS]; // bytes, by frame, this many or more; owned
+	uint32_t most;                // of any
 	bool glibc;
 	unsigned bits;
 };
@@ -220,6 +221,12 @@ static frame_id frame_that_counts(const struct slack_process *in, size_t i)
 	return block->selected && block->size ? frame_of(in->slack, block->stack) : 0;
 }
 
+// What does not fit into 32 bits may be as much as matters.
+static bool is_much(const struct slack_process *in, uint32_t more)
+{
+	return more == UINT32_MAX || more >= findings_bytes_min(in->slack->findings);
+}
+
 // Lines that waste less than matters are left out; which these are, sum_up has found.
 static void look_at(struct slack_process *in, size_t i)
 {
@@ -230,7 +237,7 @@ static void look_at(struct slack_process *in, size_t i)
 	for (int way = SLACK_CLASS; frame && way < SLACK_WAYS; way++) {
 		uint32_t at;
 
-		if (in->more[frame][way] < findings_bytes_min(slack->findings))
+		if (!is_much(in, in->more[frame][way]))
 			continue;
 		at = line_of(slack, in->extent.process, frame, (enum slack_way)way);
 		slack->lines[at].all++;
@@ -249,11 +256,15 @@ static void sum_up(struct slack_process *in)
 	for (size_t i = 0; i < in->extent.count; i++) {
 		frame_id frame = frame_that_counts(in, i);
 		struct slack_waste waste = { .way = SLACK_WAYS };
+		uint32_t *more;
 
 		if (frame)
 			waste = waste_of(in, i);
-		if (waste.way < SLACK_WAYS)
-			in->more[frame][waste.way] += waste.more;
+		if (waste.way == SLACK_WAYS)
+			continue;
+		more = &in->more[frame][waste.way];
+		*more = waste.more < UINT32_MAX - *more ? *more + (uint32_t)waste.more : UINT32_MAX;
+		in->most = *more > in->most ? *more : in->most;
 	}
 }
 
@@ -269,7 +280,7 @@ static void look_at_process(struct slack *slack, struct present *present, proces
 	in.more = mem_alloc_table(reader_frames_count(reader), sizeof *in.more);
 	measure(&in);
 	sum_up(&in);
-	for (size_t i = 0; i < in.extent.count; i++)
+	for (size_t i = 0; is_much(&in, in.most) && i < in.extent.count; i++)
 		look_at(&in, i);
 	MEM_FREE(in.sizes, in.more);
 	map_fini(&in.places);

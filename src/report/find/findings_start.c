@@ -18,11 +18,15 @@ static uint32_t module_of(const struct reader *reader, stack_id stack)
 // add to it (_dl_init.cold, call_init.part.0).
 static bool is_named(const struct findings *findings, stack_id stack, const char *name)
 {
+	frame_id frame = reader_stack(findings->asked->reader, stack)->frame;
+	const struct symbol *symbols;
+	struct symbol place;
 	size_t count;
-	const struct symbol *symbols =
-		names_find(findings->asked->names,
-			   reader_stack(findings->asked->reader, stack)->frame, &count);
 
+	// Of generated code there may be a million frames: nothing is kept of them.
+	if (names_nobody_knows(findings->asked->names, frame, &place))
+		return false;
+	symbols = names_find(findings->asked->names, frame, &count);
 	for (size_t i = 0; i < count; i++)
 		if (symbols[i].function && strncmp(symbols[i].function, name, strlen(name)) == 0)
 			return true;
