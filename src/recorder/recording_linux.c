@@ -71,6 +71,7 @@ static uint32_t recording_regions_count;
 static struct recording_region recording_shared[RECORDING_REGIONS_MAX]; // mappings of the segment
 static uint32_t recording_shared_count;
 static struct recording_region recording_first; // of them: what recording_map_first has mapped
+static bool recording_ring_apart;               // lane 1's ring is not in that
 __thread uint32_t recording_fork_lane;
 __thread uint64_t recording_fork_head;
 static __thread bool recording_fork_noted; // in the process's notes
@@ -417,10 +418,11 @@ bool recording_grow_frames(void)
 //
 // The second half of the notes and the first of lane 1 lie one after the other in the file, too,
 // and are one mapping. In a forked child `over` keeps the addresses: what is static here and points
-// there stays true.
+// there stays true. Where addresses may be scarce the ring comes with its lane, if that does.
 static uint8_t *recording_map_first(int fd, size_t bytes)
 {
-	size_t notes_bytes = segment_ring_bytes(0), ring_bytes = segment_ring_bytes(1);
+	size_t notes_bytes = segment_ring_bytes(0);
+	size_t ring_bytes = recording_ring_apart ? 0 : segment_ring_bytes(1);
 	size_t ring_at = bytes + notes_bytes * 2;
 	size_t all_bytes = ring_at + ring_bytes * 2 + KERNEL_PAGE;
 	bool over = recording_first.bytes == all_bytes;
@@ -470,6 +472,8 @@ static bool recording_map_all(struct recording_state *state, const struct segmen
 	while (state->frames_room < codemap_frames_count()) // our parent's
 		state->frames_room *= 2;
 	bytes = SEGMENT_FRAMES_AT + (size_t)state->frames_room * SEGMENT_FRAME_BYTES;
+	if (!recording_first.bytes)
+		recording_ring_apart = recording_is_limited();
 	head = recording_map_first(descriptors[1], bytes);
 	if (!recording_clock) { // not our parent's, which is of the same session
 		recording_clock = recording_map_part(descriptors[0], 0, KERNEL_PAGE);
@@ -483,8 +487,11 @@ static bool recording_map_all(struct recording_state *state, const struct segmen
 	state->shared = (struct lane_shared *)(head + SEGMENT_LANES_AT);
 	state->frames = (struct segment_frame *)(head + SEGMENT_FRAMES_AT);
 	state->notes_ring = head + bytes;
-	state->first_ring = state->notes_ring + segment_ring_bytes(0) * 2;
-	state->next_ring = state->first_ring + segment_ring_bytes(1) * 2;
+	state->next_ring = state->notes_ring + segment_ring_bytes(0) * 2;
+	if (!recording_ring_apart) {
+		state->first_ring = state->next_ring;
+		state->next_ring += segment_ring_bytes(1) * 2;
+	}
 	state->options = welcome->options;
 	state->lanes_count = 1;
 	return true;
