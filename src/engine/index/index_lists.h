@@ -34,9 +34,9 @@ struct index_lists {
 	size_t bytes_capacity;
 };
 
-// Postings of the chosen sites in all chunks that have steps of [from, to). *known is false where
-// the index has none. Chunks count as wholes, also where the stretch begins or ends within one;
-// only directories are read.
+// About how many postings the chosen sites have in all chunks that have steps of [from, to): the
+// directories of some of them are read. *known is false where the index has none. Chunks count as
+// wholes, also where the stretch begins or ends within one.
 bool index_lists_count(struct index *index, const uint32_t *numbers, uint64_t from, uint64_t to,
 		       uint64_t *postings, bool *known, struct err *err);
 
