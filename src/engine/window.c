@@ -65,6 +65,7 @@ struct window {
 	struct plain_steps steps;
 	struct index index;
 	struct index_clock clock;
+	struct index_block numbers; // of the events of the steps that were asked for last
 	struct window_facts facts;
 	struct err err; // of a place that could not be found: all questions fail
 };
@@ -393,6 +394,7 @@ void window_close(struct window *window)
 	if (!window)
 		return;
 	index_clock_fini(&window->clock);
+	index_block_fini(&window->numbers);
 	if (!window->shares) {
 		plain_fini(&window->heap);
 		plain_fini(&window->own_vm);
@@ -402,7 +404,8 @@ void window_close(struct window *window)
 	mem_free(window);
 }
 
-// All of it is only read once it is there; what is not are the clock, the error and `stop`.
+// All of it is only read once it is there; what is not are the clock, the numbers, the
+// error and `stop`.
 struct window *window_share(const struct window *window, struct reader *reader)
 {
 	struct window *other = mem_alloc(1, sizeof *other);
@@ -413,6 +416,7 @@ struct window *window_share(const struct window *window, struct reader *reader)
 	other->shares = true;
 	other->vm = window->plain ? &other->own_vm : &other->index.vm;
 	other->clock = (struct index_clock){ 0 };
+	other->numbers = (struct index_block){ 0 };
 	other->err = (struct err){ 0 };
 	window_stop(other, NULL, NULL);
 	return other;
@@ -559,9 +563,20 @@ bool window_source_number(struct window *window, uint64_t step, uint64_t *number
 {
 	ASSERT(step < window->facts.steps_end);
 	if (!window->plain)
-		return index_number(&window->index, step, number, err) || failed(window, err);
+		return index_number(&window->index, &window->numbers, step, number, err) ||
+		       failed(window, err);
 	*number = window->steps.numbers[step];
 	return true;
+}
+
+bool window_edge_splits(struct window *window, uint64_t edge)
+{
+	uint64_t before, after;
+
+	return edge > 0 && edge < window->facts.steps_end &&
+	       window_source_number(window, edge - 1, &before, &window->err) &&
+	       window_source_number(window, edge, &after, &window->err) && before == after &&
+	       before != UINT64_MAX;
 }
 
 struct reader *window_source_reader(struct window *window)

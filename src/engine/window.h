@@ -156,6 +156,10 @@ const struct window_facts *window_facts(const struct window *window);
 uint64_t window_edge_at(struct window *window, uint64_t time_ns);
 uint64_t window_edge_time(struct window *window, uint64_t edge);
 
+// Whether the steps before and after an edge are of one event, as the end and the beginning of a
+// realloc are: the level at that edge was never there. Cheap where edges rise from call to call.
+bool window_edge_splits(struct window *window, uint64_t edge);
+
 struct window_mark {
 	const char *name;
 	process_id process;

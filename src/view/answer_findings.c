@@ -106,6 +106,7 @@ struct peaks {
 	struct query_context *asked;
 	struct prominence crest;
 	struct heap_amount level;
+	uint64_t fallen_edge; // of a fall whose event may have another step; 0: of none
 	bool in_buckets;
 	struct peak *list;
 	size_t list_count, capacity;
@@ -125,17 +126,34 @@ static void keep_spike(void *context, const struct prominence_hill *hill)
 	};
 }
 
+// A fall was all of its event that is seen.
+static void settle_fall(struct peaks *peaks)
+{
+	if (peaks->fallen_edge)
+		prominence_add(&peaks->crest, peaks->fallen_edge, peaks->level.bytes);
+	peaks->fallen_edge = 0;
+}
+
+// Between the two steps of a realloc the level is lower by all of the old block, and never was.
 static bool take_change(void *context, const struct window_change *change)
 {
 	struct peaks *peaks = context;
 
+	if (change->edge != peaks->fallen_edge + 1)
+		settle_fall(peaks);
+	peaks->fallen_edge = 0;
 	if (change->up)
 		peaks->level.bytes += change->bytes;
 	else
 		peaks->level.bytes -= change->bytes;
 	// Several changes may be at one edge: only the level after the last of them was ever there
 	// to be seen.
-	if (change->last)
+	if (!change->last)
+		return true;
+	if (!change->up && change->bytes >= peaks->crest.rise_min &&
+	    window_edge_splits(peaks->asked->window, change->edge))
+		peaks->fallen_edge = change->edge;
+	else
 		prominence_add(&peaks->crest, change->edge, peaks->level.bytes);
 	return true;
 }
@@ -157,6 +175,7 @@ static bool find_peaks(struct peaks *peaks, uint64_t rise_min, struct err *err)
 	prominence_init(&peaks->crest, rise_min, asked->from, peaks->level.bytes, keep_spike,
 			peaks);
 	good = window_changes(asked->window, &query, take_change, peaks, err);
+	settle_fall(peaks);
 	prominence_finish(&peaks->crest);
 	prominence_fini(&peaks->crest);
 	return good;

@@ -109,8 +109,9 @@ def what_lives_at_the_windows_beginning_can_overlap():
     assert answer("transients", path, "--from", "20us", "--to", "90us")["series"] == []
 
 
-def random_trace(path, seed):
-    """Several stacks, blocks of all sizes, some kept; and its level after each event."""
+def random_trace(path, seed, least):
+    """Several stacks, blocks of all sizes, some kept, some of at least `least` bytes moved by realloc;
+    and its level after each event."""
     trace = Trace()
     choose = random.Random(seed)
     live = []
@@ -119,8 +120,13 @@ def random_trace(path, seed):
     for time_us in range(1, 400):
         if live and choose.random() < 0.5:
             address, size = live.pop(choose.randrange(len(live)))
-            trace.free(time_us, address)
             level -= size
+            if size >= least and choose.random() < 0.3:
+                size = int(10 ** choose.uniform(0, 5))
+                live.append((trace.realloc(time_us, choose.choice((WORK, KEEP, LEAK)), address, size), size))
+                level += size
+            else:
+                trace.free(time_us, address)
         else:
             size = int(10 ** choose.uniform(0, 5))
             live.append((trace.alloc(time_us, choose.choice((WORK, KEEP, LEAK)), size), size))
@@ -154,10 +160,11 @@ def prominent(levels, least):
 
 @test
 def on_random_traces_spikes_are_the_prominent_tops_and_their_makers_add_up():
-    for seed in range(12):
-        levels = random_trace("random.tide", seed)
+    for seed in range(24):
         least = 3000
-        told = answer("transients", "random.tide", "--min-bytes", str(least), "-n", "0")
+        levels = random_trace("random.tide", seed, least)
+        told = answer("transients", "random.tide", "--min-bytes", str(least), "-n", "0",
+                      env={"TIDEMARK_INDEX": ("never", "tiny")[seed % 2]})
         spikes = [row for row in told["spikes"] if row["spikes"] == 1]
         assert {(row["top_ns"], row["top_bytes"]) for row in spikes} == prominent(levels, least), \
             seed
@@ -174,6 +181,51 @@ def on_random_traces_spikes_are_the_prominent_tops_and_their_makers_add_up():
             if row["risen_bytes"]:
                 gains = sum(maker["bytes"] for maker in row["makers"])
                 assert gains >= row["risen_bytes"]
+
+
+def doubling(path, small=0):
+    """Twice a buffer that realloc doubles up to 8 MiB, with small blocks in between."""
+    trace = Trace()
+    trace.alloc(1, KEEP, MIB)
+    for begin in (1000, 3000):
+        buffer = trace.alloc(begin, WORK, MIB // 8)
+        for k in range(1, 7):
+            for n in range(small):
+                trace.free(begin + 100 * k - 40, trace.alloc(begin + 100 * k - 50, LEAK, 16 + n % 50))
+            buffer = trace.realloc(begin + 100 * k, WORK, buffer, MIB // 8 << k)
+        trace.free(begin + 1000, buffer)
+    return trace.write(path, 5000)
+
+
+@test
+def a_buffer_that_realloc_doubles_is_one_spike():
+    for small in (0, 1, 100):  # of an index with blocks of few steps, some reallocs are in two
+        path = doubling(f"doubling{small}.tide", small)
+        for index in ("never", "always", "tiny"):
+            for words in ([], ["--frame", "^work$"], ["--layer", "heap", "--size", "128K.."]):
+                told = answer("transients", path, *words, env={"TIDEMARK_INDEX": index})
+                assert [(row["begin_ns"], row["end_ns"], row["top_bytes"] - row["base_bytes"], row["risen_bytes"])
+                        for row in sorted(told["spikes"], key=lambda row: row["begin_ns"])] == \
+                    [(at * 1000, (at + 1000) * 1000, 8 * MIB, 8 * MIB) for at in (1000, 3000)], (index, told["spikes"])
+                assert [functions(row["makers"][0])[1] for row in told["spikes"]] == ["make_buffer"] * 2
+
+
+@test
+def what_a_filter_leaves_of_a_realloc_is_a_fall():
+    """The buffer goes from one stack to another, and back: of each alone it comes and goes."""
+    trace = Trace()
+    buffer = trace.alloc(10, WORK, MIB)
+    for k in range(1, 5):
+        buffer = trace.realloc(10 + 10 * k, WORK if k % 2 == 0 else KEEP, buffer, MIB)
+    trace.free(100, buffer)
+    path = trace.write("back.tide", 200)
+    for index in ("never", "always", "tiny"):
+        for name, begins in (("work", [10, 30, 50]), ("keep", [20, 40])):
+            rows = answer("transients", path, "--frame", f"^{name}$", env={"TIDEMARK_INDEX": index})["spikes"]
+            assert sorted((row["begin_ns"], row["end_ns"]) for row in rows if row["spikes"] == 1) == \
+                [(at * 1000, (at + (50 if at == 50 else 10)) * 1000) for at in begins], (index, name, rows)
+        rows = answer("transients", path, env={"TIDEMARK_INDEX": index})["spikes"]
+        assert [(row["begin_ns"], row["end_ns"]) for row in rows] == [(10000, 100000)], rows
 
 
 def many_spikes(path, filler):

@@ -569,6 +569,7 @@ static void ask_all(struct index *index)
 	const struct window_sums flowing = { GROUPS, BUCKETS, .flows = flows };
 	const struct window_sums ages = { GROUPS, WINDOW_LIFETIME_CLASSES, .classes = classes };
 	struct index_clock clock = { 0 };
+	struct index_block numbers = { 0 };
 
 	for (unsigned i = 0; i < QUERIES; i++) {
 		struct window_query query = query_of(i);
@@ -590,9 +591,10 @@ static void ask_all(struct index *index)
 		index_changes(index, &query, any_change, &count, &err);
 		memset(classes, 0, sizeof classes);
 		index_lifetimes(index, &clock, &query, &ages, &err);
-		index_number(index, query.from, &number, &err);
+		index_number(index, &numbers, query.from, &number, &err);
 	}
 	index_clock_fini(&clock);
+	index_block_fini(&numbers);
 }
 
 static void pass_block(void *context, const struct present_block *block)

@@ -37,6 +37,12 @@ class Trace:
         self.events.append((time_us, f"t{thread} malloc {self.stack(stack)} {address:#x} {size}"))
         return address
 
+    def realloc(self, time_us, stack, old, size, thread=0):
+        """One that moves, as one event: the new address."""
+        self.address += size + 16
+        self.events.append((time_us, f"t{thread} realloc {self.stack(stack)} {old:#x} -> {self.address:#x} {size}"))
+        return self.address
+
     def free(self, time_us, address, thread=0):
         self.events.append((time_us, f"t{thread} free {address:#x}"))
 

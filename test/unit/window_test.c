@@ -95,6 +95,19 @@ TEST(an_edge_lies_behind_the_last_step_of_its_time)
 	close_text(&opened);
 }
 
+TEST(the_edge_between_the_two_steps_of_a_realloc_splits_its_event)
+{
+	struct opened opened = open_text("@10ns t1 alloc s1 0x1000 1\n"
+					 "@10ns t1 realloc s1 0x1000 -> 0x2000 2\n"
+					 "@10ns t1 realloc-free 0x2000\n"
+					 "@10ns t1 realloc-alloc s1 0x3000 3\n"
+					 "end\n");
+
+	for (uint64_t edge = 0; edge < 8; edge++)
+		CHECK_EQ(edge == 3, window_edge_splits(opened.window, edge));
+	close_text(&opened);
+}
+
 TEST(an_exit_ends_blocks_only_where_it_is_asked_to)
 {
 	struct opened opened = open_text("@10ns t1 alloc s1 0x1000 64\n"

@@ -337,6 +337,16 @@ def sizes_and_lifetimes_count_each_allocation_once():
 
 
 @test
+def a_buffer_that_realloc_doubles_is_one_peak():
+    steps = "".join(f"@{1000 + 100 * k} t realloc s {k << 32:#x} -> {k + 1 << 32:#x} {65536 << k}\n" for k in range(1, 8))
+    path = assemble("doubling", "process p pid=1\nthread t\nstack s \"f\"\n@1000 t malloc s 0x100000000 65536\n"
+                    f"{steps}@5000 t free 0x800000000\n@6000 end p exit=0\nend\n")
+    with Server(path) as server:
+        told = valid(server.ask("/api/peaks"), "view-peaks")["peaks"]
+        equal([(8 << 20, 8 << 20, 1700)], [(peak["bytes"], peak["rise_bytes"], peak["time_ns"]) for peak in told])
+
+
+@test
 def peaks_are_the_tops_of_the_curve():
     path = exercise2()
     with Server(path) as server:

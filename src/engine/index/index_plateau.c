@@ -93,13 +93,14 @@ static bool level_at(struct looking *looking, uint64_t edge, uint64_t *bytes, st
 static bool set_edge(struct looking *looking, struct index_clock *clock, uint64_t edge,
 		     struct plateau *plateau, struct err *err)
 {
-	uint64_t number;
+	struct index_block numbers = { 0 };
+	uint64_t number = 0;
+	bool ok = index_number(looking->index, &numbers, edge - 1, &number, err) &&
+		  index_clock_time(clock, looking->index, edge - 1, &plateau->edge.time_ns, err);
 
-	if (!index_number(looking->index, edge - 1, &number, err) ||
-	    !index_clock_time(clock, looking->index, edge - 1, &plateau->edge.time_ns, err))
-		return false;
+	index_block_fini(&numbers);
 	plateau->edge.number = number + 1;
-	return true;
+	return ok;
 }
 
 // If the highest level is that of the edge itself, the plateau is at its own beginning: the

@@ -425,20 +425,22 @@ bool index_edges_next(struct index_edges *edges, struct index *index, uint64_t t
 }
 
 // The event that a step is of: the last jump at or before the step, counted on from.
-bool index_number(struct index *index, uint64_t step, uint64_t *number, struct err *err)
+bool index_number(struct index *index, struct index_block *kept, uint64_t step, uint64_t *number,
+		  struct err *err)
 {
-	struct index_block block = { 0 };
+	uint64_t block = step >> index->shape.block_log2;
 	const struct index_run *last;
-	bool ok;
+	size_t run;
 
 	ASSERT(step < index->steps_end);
-	ok = index_block_load(index, step >> index->shape.block_log2, INDEX_JUMPS, &block, err);
-	last = block.jumps;
-	for (uint32_t i = 0; ok && i < block.jumps_count && block.jumps[i].at <= step - block.first;
-	     i++)
-		last = &block.jumps[i];
+	if ((kept->jumps_count == 0 || kept->first >> index->shape.block_log2 != block) &&
+	    !index_block_jumps(index, block, kept, err)) {
+		kept->jumps_count = 0;
+		return false;
+	}
+	run = RISING_UPTO(kept->jumps, kept->jumps_count, at, step - kept->first);
+	last = &kept->jumps[run ? run - 1 : 0];
 	// Step 0 is of no event, and the one after it of event 0: as counting on makes it.
-	*number = ok ? last->value + (step - block.first - last->at) : UINT64_MAX;
-	index_block_fini(&block);
-	return ok;
+	*number = last->value + (step - kept->first - last->at);
+	return true;
 }

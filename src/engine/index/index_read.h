@@ -81,8 +81,10 @@ void index_edges_fini(struct index_edges *edges);
 bool index_edges_next(struct index_edges *edges, struct index *index, uint64_t time_ns,
 		      uint64_t *edge, struct err *err);
 
-// The number of the event of a step; UINT64_MAX: none.
-bool index_number(struct index *index, uint64_t step, uint64_t *number, struct err *err);
+// The number of the event of a step; UINT64_MAX: none. `kept` has the numbers of the block that was
+// asked for last: { 0 } before the first question, and the caller's to end.
+bool index_number(struct index *index, struct index_block *kept, uint64_t step, uint64_t *number,
+		  struct err *err);
 
 // Counts at an edge, by cell: that of cell c is `stride` * c bytes from the first, as several of
 // each cell may be kept together. All are 0 before. The snapshot nearest to the edge is read,

@@ -27,21 +27,52 @@ enum {
 
 // ---- the level, step by step ----
 
-// What ends with its process is held back until something else happens after it.
+// What ends with its process is held back until something else happens after it; the fall of a
+// realloc, until it is known that the other half of it is seen, too.
 struct meter {
+	struct window *window;
+	uint64_t fall_min; // of bytes: a lower fall is a step of its own, whatever it is of
 	uint64_t level;
 	uint64_t held, held_edge, held_ns;
+	uint64_t fallen_edge, fallen_ns; // 0: no fall is held back
 	void (*step)(void *context, uint64_t edge, uint64_t time_ns, uint64_t level);
 	void *context;
 };
 
-// Takes one change of the window. `step` is called once for each step of the trace, with the level
-// after it: a step may be several changes (both halves of a realloc, all that a process had when it
-// ended), and only the last of them carries `last`. `held` is what ended with its process since: it
-// is still part of `level` until anything else happens.
+// At the window's first edge. `spikes` has its level and the least height.
+static struct meter meter_of(const struct spikes *spikes, const struct query_context *asked,
+			     void (*step)(void *context, uint64_t edge, uint64_t time_ns,
+					  uint64_t level),
+			     void *context)
+{
+	ASSERT(spikes->rise_min > 0);
+	return (struct meter){ .window = asked->window,
+			       .fall_min = spikes->rise_min,
+			       .level = spikes->level_from,
+			       .step = step,
+			       .context = context };
+}
+
+// The fall that is held back was a step of its own.
+static void meter_settle(struct meter *meter)
+{
+	if (meter->fallen_edge)
+		meter->step(meter->context, meter->fallen_edge, meter->fallen_ns, meter->level);
+	meter->fallen_edge = 0;
+}
+
+// Takes one change of the window. `step` is called once for each event of the trace, with the level
+// after it: an event may be several changes (both halves of a realloc, all that a process had when
+// it ended). Of one step only the last of them carries `last`; a realloc has two steps, and of a
+// buffer that grows from 4 to 8 MiB the level between them is lower by 4 MiB, and never was. With
+// filters the second may be left out: then the first is all that happened. `held` is what ended
+// with its process since: it is still part of `level` until anything else happens.
 static void meter_read(struct meter *meter, const struct window_change *change)
 {
-	ASSERT(meter->step);
+	ASSERT(meter->step && meter->fall_min > 0);
+	if (change->exit || change->edge != meter->fallen_edge + 1)
+		meter_settle(meter);
+	meter->fallen_edge = 0;
 	if (change->exit) {
 		meter->held += change->bytes;
 		meter->held_edge = change->edge;
@@ -54,8 +85,24 @@ static void meter_read(struct meter *meter, const struct window_change *change)
 		meter->step(meter->context, meter->held_edge, meter->held_ns, meter->level);
 	}
 	meter->level += change->up ? change->bytes : 0 - change->bytes;
-	if (change->last)
-		meter->step(meter->context, change->edge, change->time_ns, meter->level);
+	if (!change->last)
+		return;
+	if (!change->up && change->bytes >= meter->fall_min &&
+	    window_edge_splits(meter->window, change->edge)) {
+		meter->fallen_edge = change->edge;
+		meter->fallen_ns = change->time_ns;
+		return;
+	}
+	meter->step(meter->context, change->edge, change->time_ns, meter->level);
+}
+
+// Whether a realloc reaches over the beginning of a stretch, or over its end: then the level there
+// never was, and the stretch is looked into. Falls below fall_min are steps, there as elsewhere.
+static bool meter_splits(const struct meter *meter, const struct window_stretch *stretch)
+{
+	return meter->fallen_edge || (stretch->bytes_end == stretch->bytes_low &&
+				      stretch->bytes_high - stretch->bytes_low >= meter->fall_min &&
+				      window_edge_splits(meter->window, stretch->to));
 }
 
 // A stretch that is not looked into: the level behind it. False: nothing happened in it.
@@ -65,6 +112,7 @@ static bool meter_pass(struct meter *meter, const struct window_stretch *stretch
 {
 	uint64_t level = meter->level - meter->held;
 
+	ASSERT(!meter->fallen_edge);
 	if (stretch->bytes_low == level && stretch->bytes_high == level)
 		return false;
 	meter->held = 0;
@@ -240,7 +288,7 @@ static bool look_past(void *context, const struct window_stretch *stretch)
 
 	ASSERT(low <= level && level <= high);
 	ASSERT(survey->rise_min > 0);
-	if (high - low >= survey->rise_min)
+	if (high - low >= survey->rise_min || meter_splits(&survey->meter, stretch))
 		return false;
 	if (!meter_pass(&survey->meter, stretch))
 		return true;
@@ -251,18 +299,19 @@ static bool look_past(void *context, const struct window_stretch *stretch)
 	return true;
 }
 
-// First pass: finds the hills of the window between its edges, where `level` bytes are live at the
-// first. False: the index cannot be read.
-static bool take_survey(struct survey *survey, uint64_t level, struct err *err)
+// First pass: finds the hills of the window between its edges. False: the index cannot be read.
+static bool take_survey(const struct spikes *spikes, struct survey *survey, struct err *err)
 {
 	struct query_context *asked = survey->asked;
 	struct window_query query =
 		query_context_query(asked, QUERY_CONTEXT_ALL, asked->from, asked->to);
 
-	survey->meter = (struct meter){ .level = level, .step = climb, .context = survey };
-	prominence_init(&survey->crest, survey->rise_min, asked->from, level, keep_hill, survey);
+	survey->meter = meter_of(spikes, asked, climb, survey);
+	prominence_init(&survey->crest, spikes->rise_min, asked->from, spikes->level_from,
+			keep_hill, survey);
 	if (!window_curve(asked->window, &query, look_past, look_at, survey, err))
 		return false;
+	meter_settle(&survey->meter);
 	prominence_finish(&survey->crest);
 	return true;
 }
@@ -369,7 +418,7 @@ static bool seek_change(void *context, const struct window_change *change)
 static bool seek_past(void *context, const struct window_stretch *stretch)
 {
 	struct seeking *seeking = context;
-	bool whole = true;
+	bool whole = !meter_splits(&seeking->meter, stretch);
 
 	while (seeking->next < seeking->count && seeking->list[seeking->next].stretch < stretch->to)
 		seeking->next++;
@@ -399,15 +448,15 @@ static void want(struct seeking *seeking, uint64_t *edge, uint64_t level, int wh
 }
 
 // Replaces the marked edges of `rows` by true ones, in one pass that looks into no stretch but
-// those that have one. `level` is that at the window's first edge. A row has three edges at most.
-static bool find_edges(struct query_context *asked, struct spikes_row *rows, size_t count,
-		       uint64_t level, struct err *err)
+// those that have one. A row has three edges at most.
+static bool find_edges(const struct spikes *spikes, struct query_context *asked,
+		       struct spikes_row *rows, size_t count, struct err *err)
 {
 	struct window_query query =
 		query_context_query(asked, QUERY_CONTEXT_ALL, asked->from, asked->to);
 	struct seeking seeking = {
 		.list = mem_alloc(count * 3 + 1, sizeof *seeking.list),
-		.meter = { .level = level, .step = seek_step, .context = &seeking },
+		.meter = meter_of(spikes, asked, seek_step, &seeking),
 	};
 	bool ok = true;
 
@@ -548,6 +597,8 @@ static bool flanks_past(void *context, const struct window_stretch *stretch)
 	struct flanks *flanks = context;
 	bool held = flanks->meter.held > 0;
 
+	if (meter_splits(&flanks->meter, stretch))
+		return false;
 	if (flanks->next < flanks->count && flanks->rows[flanks->next]->hill.from < stretch->to)
 		return false;
 	for (size_t i = 0; i < flanks->open_count; i++) {
@@ -570,8 +621,8 @@ static bool flanks_past(void *context, const struct window_stretch *stretch)
 // UINT64_MAX in begin_ns and half_begin_ns is "not yet", and so is 0 in half_end_ns. For example
 // levels 1, 3, 9, 4, 1 at 10, 20, 30, 40 and 50 ns, base 1 and body 9: it begins at 20 ns, half of
 // the height is 5, so half_begin_ns is 30 and half_end_ns 40, and it ends at 50 ns.
-static bool find_intervals(struct query_context *asked, struct spikes_row *rows, size_t count,
-			   uint64_t level, struct err *err)
+static bool find_intervals(const struct spikes *spikes, struct query_context *asked,
+			   struct spikes_row *rows, size_t count, struct err *err)
 {
 	struct window_query query =
 		query_context_query(asked, QUERY_CONTEXT_ALL, asked->from, asked->to);
@@ -579,8 +630,8 @@ static bool find_intervals(struct query_context *asked, struct spikes_row *rows,
 		.rows = mem_alloc(count + 1, sizeof *flanks.rows),
 		.open = mem_alloc(count + 1, sizeof *flanks.open),
 		.count = count,
-		.before = level,
-		.meter = { .level = level, .step = walk, .context = &flanks },
+		.before = spikes->level_from,
+		.meter = meter_of(spikes, asked, walk, &flanks),
 	};
 	bool ok;
 
@@ -588,6 +639,7 @@ static bool find_intervals(struct query_context *asked, struct spikes_row *rows,
 		flanks.rows[i] = &rows[i];
 	qsort(flanks.rows, count, sizeof *flanks.rows, earlier);
 	ok = window_curve(asked->window, &query, flanks_past, find_flanks, &flanks, err);
+	meter_settle(&flanks.meter);
 	for (size_t i = 0; i < flanks.open_count; i++) {
 		struct spikes_row *row = flanks.open[i];
 
@@ -635,8 +687,8 @@ static bool find_rows(struct spikes *spikes, struct survey *survey, uint64_t row
 	rows = mem_alloc(count + 1, sizeof *rows);
 	for (size_t i = 0; i < count; i++)
 		rows[i].hill = survey->hills[i];
-	ok = find_edges(asked, rows, count, spikes->level_from, err) &&
-	     find_intervals(asked, rows, count, spikes->level_from, err);
+	ok = find_edges(spikes, asked, rows, count, err) &&
+	     find_intervals(spikes, asked, rows, count, err);
 	for (size_t i = 0; i < count; i++)
 		rows[i].whole = rows[i].half_end_ns - rows[i].half_begin_ns >
 				(asked->to_ns - asked->from_ns) / 2;
@@ -709,7 +761,7 @@ bool spikes_find(struct spikes *spikes, struct query_context *asked,
 	if (spikes->rise_min == 0)
 		spikes->rise_min = 1;
 	survey.rise_min = spikes->rise_min;
-	ok = take_survey(&survey, spikes->level_from, err) && follow_buffers(&survey, err);
+	ok = take_survey(spikes, &survey, err) && follow_buffers(&survey, err);
 	spikes->rows_total = survey.hills_total;
 	spikes->level_to = survey.meter.level;
 	if (ok && survey.hills_total > ROWS_KEPT &&

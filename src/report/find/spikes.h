@@ -1,14 +1,15 @@
 // spikes: where the live level of a window rises and falls back, who made it, and which buffers
 // were allocated again and again, one at a time.
 //
-// The level is exact: that after each step of the trace. What a spike is, and how high, says
-// engine/prominence.h, with `rise_min` for the least height. A spike begins with the step that
-// lifts the level above the spike's base for the last time before its top, and ends with the
-// first one after it that brings the level back to the base or below; one that the window cuts off
-// ends with it. Of a spike whose level trails off it says more how long the level was above half
-// its height. What lives when the last processes end does not fall back: the window ends before it
-// does. Who made it: what each place (one stack of one process) held at the top (of a group: at its
-// body), less what it held where it began. These sum up to top - level there.
+// The level is exact: that after each event of the trace. A realloc is one event; of one that ends
+// less than rise_min bytes, the level between its end and its beginning counts, too. What a spike
+// is, and how high, says engine/prominence.h, with `rise_min` for the least height. A spike begins
+// with the step that lifts the level above the spike's base for the last time before its top, and
+// ends with the first one after it that brings the level back to the base or below; one that the
+// window cuts off ends with it. Of a spike whose level trails off it says more how long the level
+// was above half its height. What lives when the last processes end does not fall back: the window
+// ends before it does. Who made it: what each place (one stack of one process) held at the top (of
+// a group: at its body), less what it held where it began. These sum up to top - level there.
 //
 // Equal buffers of one place, of at least rise_min bytes each, are reported as a *series* if at
 // least two were allocated in the window and never two of them lived at a time: one that is
