@@ -9,14 +9,15 @@
 #include <string.h>
 
 // An interpreter is a name and a version ("python 3.12.1"), so beginnings are compared. Python is
-// not among these: a report has a line of its own for it (report_language_heaps).
+// not among these: a report has a line of its own for it (report_language_heaps). A trace does not
+// have the program's environment, so what depends on that is said with its condition.
 const char *own_heap_of(const struct trace_process *process)
 {
 	static const struct {
 		const char *begins, *heap;
 	} heaps[] = {
-		{ "php", "Zend's heap as its mappings of 2 MiB, block by block only with "
-			 "USE_ZEND_ALLOC=0" },
+		{ "php", "Zend's heap as its mappings of 2 MiB, unless USE_ZEND_ALLOC=0 was set: "
+			 "then it has none, and its blocks are malloc's" },
 		{ "ruby",
 		  "its objects' slots (40 bytes and more) as pages, what an object has besides "
 		  "block by block" },
