@@ -80,7 +80,13 @@ def what_changed_in_another_figure_alone_is_counted_and_listed_without_a_limit()
     told = answer("diff", *paths)
     assert told["rows"] == [] and told["rows_elsewhere"] == 1, told
     said = run("diff", *paths).stdout
-    assert "no stack changed in live (--sort ranks by another figure" in said, said
+    assert ("no stack changed in live\n  … 1 stack changed in other figures alone (--sort ranks by another figure, "
+            "-n 0 shows all)\n") in said, said
+    # With a limit of bytes it stays out, whatever the limit of rows is.
+    said = run("diff", *paths, "-n", "0", "--min-bytes", "1").stdout
+    assert "alone (--sort ranks by another figure)\n" in said, said
+    said = run("diff", before(), after(), "--min-bytes", "1M").stdout
+    assert "no stack changed in live by 1.0 MiB or more\n  … 3 more stacks\n" in said, said
     told = answer("diff", *paths, "-n", "0")
     assert [functions(row)[1] for row in told["rows"]] == ["work"] and told["rows_elsewhere"] == 0, told
     table = list(csv.DictReader(io.StringIO(run("diff", *paths, "-n", "0", "--csv").stdout)))

@@ -720,6 +720,7 @@ static void choose_rows(struct diff *diff, struct comparing *comparing,
 	diff->rows_count = options->rows_max && options->rows_max < kept ? (size_t)options->rows_max
 									 : kept;
 	diff->rows_left_out = ranked - diff->rows_count;
+	diff->bytes_min = options->bytes_min;
 }
 
 // All was read: the figures that are shown, what changed, what moved.

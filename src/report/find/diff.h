@@ -108,6 +108,7 @@ struct diff {
 	uint64_t rows_total;     // that changed in what ranks, by enough
 	uint64_t rows_left_out;  // that changed in what ranks, and are not among the rows
 	uint64_t rows_elsewhere; // that changed in another figure alone, and are not among them
+	uint64_t bytes_min;      // as it was asked for
 	uint64_t appeared, vanished, moved, changed, same; // stacks, by whether anything changed
 	uint64_t varied;                // those that differ by no more than runs among themselves
 	struct diff_process *processes; // owned; in the order of their beginning

@@ -373,7 +373,8 @@ static void write_counts(const struct diff *diff, struct paper *paper)
 
 // A stack that is in B is shown as it is there, with B's names; one that is gone as it was in A.
 // `stacks` has a writer for each side. The line "more" also counts stacks that changed by less than
-// --min-bytes; -n 0 is advised only where it would show more.
+// --min-bytes; -n 0 is advised only where it would show more: with --min-bytes, what changed in
+// other figures alone stays out.
 static void write_rows(const struct diff_page *page, struct stack_text *stacks)
 {
 	const struct diff *diff = page->diff;
@@ -382,19 +383,18 @@ static void write_rows(const struct diff_page *page, struct stack_text *stacks)
 
 	choose_columns(diff->order, chosen);
 	write_counts(diff, paper);
-	if (diff->rows_count == 0) {
-		paper_format(paper, PAPER_PLAIN, "  no stack changed in %s%s\n\n", chosen[0]->title,
-			     diff->changed + diff->appeared + diff->vanished
-				     ? " (--sort ranks by another figure)"
-				     : "");
-		return;
-	}
-	for (size_t i = 0; i < columns_of(diff); i++) {
+	if (diff->rows_count == 0)
+		paper_format(paper, PAPER_PLAIN, "  no stack changed in %s%s%s%s\n",
+			     chosen[0]->title, diff->rows_left_out ? " by " : "",
+			     diff->rows_left_out ? STR_BYTES(diff->bytes_min) : "",
+			     diff->rows_left_out ? " or more" : "");
+	for (size_t i = 0; diff->rows_count > 0 && i < columns_of(diff); i++) {
 		paper_field(paper, PAPER_DIM, chosen[i]->title, COLUMN_WIDTH, true);
 		if (i == 0 && diff->significance)
 			paper_field(paper, PAPER_DIM, "in", INTERVAL_WIDTH, true);
 	}
-	sink_text(paper->sink, "\n");
+	if (diff->rows_count > 0)
+		sink_text(paper->sink, "\n");
 	for (size_t i = 0; i < diff->rows_count; i++)
 		write_row(page, &diff->rows[i], chosen,
 			  &stacks[diff->rows[i].place[1].process != TRACE_NONE]);
@@ -404,9 +404,11 @@ static void write_rows(const struct diff_page *page, struct stack_text *stacks)
 			     diff->rows_total > diff->rows_count ? " (-n 0 shows all)" : "");
 	if (diff->rows_elsewhere)
 		paper_format(paper, PAPER_DIM,
-			     "  … %s more stack%s changed in other figures alone (--sort ranks by "
-			     "another figure, -n 0 shows all)\n",
-			     STR_COUNT(diff->rows_elsewhere), paper_plural(diff->rows_elsewhere));
+			     "  … %s%s stack%s changed in other figures alone (--sort ranks by "
+			     "another figure%s)\n",
+			     STR_COUNT(diff->rows_elsewhere), diff->rows_count ? " more" : "",
+			     paper_plural(diff->rows_elsewhere),
+			     diff->bytes_min ? "" : ", -n 0 shows all");
 	sink_text(paper->sink, "\n");
 }
 
