@@ -7,6 +7,10 @@
 // in 1 object(s)") and a frame ("#1 0x401136 in make app.c:5:3"). A line that is neither ends a
 // stack, so what a program prints in between does no harm.
 //
+// A file of memcheck's may have several leak checks, each with all that is lost by then: a program
+// asks for them (VALGRIND_DO_LEAK_CHECK), and each process makes one at its end. The last one of
+// each process counts, so sums are kept until the end of the file.
+//
 // The first two say of a sum whether the program could still find its blocks: definitely lost, or
 // direct, is unreachable; indirectly lost is held; possibly lost is inside (trace.h).
 #include "base/mem.h"
@@ -26,7 +30,24 @@ struct leak {
 	uint8_t state;  // enum trace_reach_state; 0: the source does not know
 };
 
-// A sum is open from its line until its stack ends; then it is added to the series.
+// A sum whose stack has been read.
+struct leak_sum {
+	struct leak leak;
+	stack_id stack;
+	size_t process;  // of leaks->checks
+	uint64_t number; // of the check
+};
+
+// The leak checks of a process: which is the last one, and whether it has ended.
+struct leak_checks {
+	uint64_t pid;
+	uint64_t number; // of the last one; 0: there was none
+	bool over;
+	bool bare; // it ended without any sum: there were none, or it says but totals
+};
+
+// A sum is open from its line until its stack ends; then it is one of `sums`, which are added to
+// the series where its snapshot ends.
 struct leaks {
 	struct import_work *work;
 	struct intake *intake;
@@ -34,6 +55,7 @@ struct leaks {
 	process_id process;
 	thread_id thread;
 	struct leak sum;    // whose stack is told
+	size_t sum_process; // whose it is
 	bool open;          // there is one
 	bool begun;         // a snapshot
 	uint64_t snapshots; // before it
@@ -41,6 +63,11 @@ struct leaks {
 	size_t frames_count;
 	uint64_t cut;                           // frames that did not fit
 	uint64_t indirect_told, indirect_bytes; // held by what is lost: as its sums say; in sums
+	struct leak_sum *sums;
+	size_t sums_count, sums_capacity;
+	struct leak_checks *checks; // by process; of other dialects than memcheck one
+	size_t checks_count, checks_capacity;
+	uint64_t changes; // sums of checks that tell what has changed alone
 };
 
 struct dialect {
@@ -52,6 +79,7 @@ struct dialect {
 	bool (*begins)(const char *line);
 	const char *command; // what comes before the program's command; NULL: it is not told
 	bool reached;        // sums have states
+	bool checks;         // there may be several leak checks, of several processes
 };
 
 // ---- numbers and words ----
@@ -164,12 +192,18 @@ static frame_id take_lsan_frame(struct leaks *leaks, char *line)
 
 // Behind `==PID== `, which may be repeated by the program's own lines. NULL: it is not there.
 // Lines of memcheck begin with ==PID==.
+static const char *take_pid(const char *line, uint64_t *pid)
+{
+	const char *at = line[0] == '=' && line[1] == '=' ? take_number(line + 2, pid) : NULL;
+
+	return skip_word(at, "== ");
+}
+
 static const char *skip_pid(const char *line)
 {
 	uint64_t pid;
-	const char *at = line[0] == '=' && line[1] == '=' ? take_number(line + 2, &pid) : NULL;
 
-	return skip_word(at, "== ");
+	return take_pid(line, &pid);
 }
 
 // `definitely lost in loss record …`. 0: it is none of these.
@@ -307,18 +341,31 @@ static void begin_snapshot(struct leaks *leaks, const char *line)
 	leaks->begun = true;
 }
 
-static void add_sum(struct leaks *leaks, stack_id stack)
+// Of a process that was not met before there was no check.
+static size_t checks_of(struct leaks *leaks, uint64_t pid)
 {
-	const struct leak *sum = &leaks->sum;
+	for (size_t i = 0; i < leaks->checks_count; i++)
+		if (leaks->checks[i].pid == pid)
+			return i;
+	*MEM_ADD(leaks->checks, leaks->checks_count, leaks->checks_capacity) =
+		(struct leak_checks){ .pid = pid, .over = true };
+	return leaks->checks_count - 1;
+}
 
-	if (!sum->state) {
-		series_add(leaks->work->series, leaks->thread, stack, 0, sum->count, sum->bytes);
-		return;
-	}
-	series_add_reached(leaks->work->series, leaks->thread, stack, sum->state, sum->count,
-			   sum->bytes);
-	leaks->indirect_told += sum->holds;
-	leaks->indirect_bytes += sum->state == TRACE_REACH_HELD ? sum->bytes : 0;
+// A sum begins: that of the process's check, which is a new one where the last was over.
+static void open_sum(struct leaks *leaks, const char *line, const struct leak *sum)
+{
+	uint64_t pid = 0;
+	struct leak_checks *checks;
+
+	if (leaks->dialect->checks)
+		take_pid(line, &pid);
+	leaks->sum_process = checks_of(leaks, pid);
+	checks = &leaks->checks[leaks->sum_process];
+	checks->number += checks->over;
+	checks->over = checks->bare = false;
+	leaks->open = true;
+	leaks->sum = *sum;
 }
 
 // Frames were told innermost first, and stacks are made from the outermost.
@@ -330,8 +377,83 @@ static void end_sum(struct leaks *leaks)
 	while (leaks->frames_count > 0)
 		stack = intake_stack(leaks->intake, stack, leaks->frames[--leaks->frames_count]);
 	if (leaks->open)
-		add_sum(leaks, stack);
+		*MEM_ADD(leaks->sums, leaks->sums_count, leaks->sums_capacity) =
+			(struct leak_sum){ leaks->sum, stack, leaks->sum_process,
+					   leaks->checks[leaks->sum_process].number };
 	leaks->open = false;
+}
+
+// What tells where a leak check ends. Without losses it has no sums, and counts as such; but one
+// that was asked for totals alone, or for what has changed since the one before, says nothing of
+// stacks, and the one before goes on to count.
+static void watch_checks(struct leaks *leaks, const char *line)
+{
+	uint64_t pid;
+	const char *at = take_pid(line, &pid);
+	struct leak_checks *checks;
+	bool changes;
+	size_t process;
+
+	if (!at)
+		return;
+	process = checks_of(leaks, pid);
+	checks = &leaks->checks[process];
+	changes = strstr(at, " (+") || strstr(at, " (-");
+	leaks->changes += changes && strstr(at, "loss record") != NULL;
+	if (skip_word(at, "LEAK SUMMARY:")) {
+		checks->bare = checks->over;
+		checks->number += checks->over;
+		checks->over = true;
+	} else if (strstr(at, "no leaks are possible")) {
+		checks->number++;
+		checks->over = true;
+		checks->bare = false;
+	} else if (checks->bare && (changes || strstr(at, "Rerun with --leak-check=full"))) {
+		checks->number--;
+		checks->bare = false;
+	}
+}
+
+static void add_sum(struct leaks *leaks, const struct leak_sum *sum)
+{
+	const struct leak *leak = &sum->leak;
+
+	if (!leak->state) {
+		series_add(leaks->work->series, leaks->thread, sum->stack, 0, leak->count,
+			   leak->bytes);
+		return;
+	}
+	series_add_reached(leaks->work->series, leaks->thread, sum->stack, leak->state, leak->count,
+			   leak->bytes);
+	leaks->indirect_told += leak->holds;
+	leaks->indirect_bytes += leak->state == TRACE_REACH_HELD ? leak->bytes : 0;
+}
+
+// The snapshot has all sums: those of the last check of each process go to the series.
+static void add_sums(struct leaks *leaks)
+{
+	uint64_t checks = 0, processes = 0;
+
+	for (size_t i = 0; i < leaks->sums_count; i++) {
+		const struct leak_sum *sum = &leaks->sums[i];
+
+		if (sum->number == leaks->checks[sum->process].number)
+			add_sum(leaks, sum);
+	}
+	leaks->sums_count = 0;
+	for (size_t i = 0; i < leaks->checks_count; i++) {
+		checks += leaks->checks[i].number;
+		processes += leaks->checks[i].number > 0;
+	}
+	if (leaks->dialect->checks && checks > 1)
+		str_format(leaks->work->remarks,
+			   "%s leak checks of %s process%s: the last one of each process counts\n",
+			   STR_COUNT(checks), STR_COUNT(processes), processes == 1 ? "" : "es");
+	if (leaks->changes)
+		str_format(leaks->work->remarks,
+			   "%s loss records tell what has changed since the check before (+): left "
+			   "out (try: a full leak check)\n",
+			   STR_COUNT(leaks->changes));
 }
 
 // What is lost by other lost blocks, and is in no sum of its own: one block, whose stack is that it
@@ -372,6 +494,7 @@ static void read_line(struct leaks *leaks, char *line)
 
 	if (dialect->begins && dialect->begins(line)) {
 		end_sum(leaks);
+		add_sums(leaks);
 		if (leaks->begun)
 			series_end(leaks->work->series);
 		begin_snapshot(leaks, line);
@@ -379,14 +502,15 @@ static void read_line(struct leaks *leaks, char *line)
 		end_sum(leaks);
 		if (!leaks->begun)
 			begin_snapshot(leaks, line);
-		leaks->open = true;
-		leaks->sum = sum;
+		open_sum(leaks, line, &sum);
 	} else if (leaks->open && (frame = dialect->take_frame(leaks, line)) != 0) {
 		if (leaks->frames_count < FRAMES_MAX)
 			leaks->frames[leaks->frames_count++] = frame;
 	} else {
 		end_sum(leaks);
 		take_command(leaks, line);
+		if (dialect->checks)
+			watch_checks(leaks, line);
 	}
 }
 
@@ -405,9 +529,11 @@ static bool read_report(struct import_work *work, const struct dialect *dialect)
 		read_line(&leaks, line);
 	end_sum(&leaks);
 	if (leaks.begun) {
+		add_sums(&leaks);
 		put_indirect(&leaks);
 		series_end(work->series);
 	}
+	MEM_FREE(leaks.sums, leaks.checks);
 	// Of several files the last one is the end.
 	if (leaks.begun && dialect->reached && work->input + 1 == work->options->inputs_count)
 		series_end_reached(work->series, leaks.process);
@@ -448,7 +574,8 @@ static bool read_memcheck(struct import_work *work, struct err *)
 	return read_report(work, &(struct dialect){ .take_sum = take_memcheck_sum,
 						    .take_frame = take_memcheck_frame,
 						    .command = "== Command: ",
-						    .reached = true });
+						    .reached = true,
+						    .checks = true });
 }
 
 static bool read_memleak(struct import_work *work, struct err *)

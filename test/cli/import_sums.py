@@ -144,6 +144,42 @@ def what_memcheck_says_is_lost_is_a_finding():
         assert answer("report", f"loses{number}.tide")["trace"]["command"] == "./loses"
 
 
+def check_of(pid, *lost, end="LEAK SUMMARY:\n==PID==    definitely lost: 0 bytes in 0 blocks"):
+    """A leak check as memcheck prints it: (bytes, function) are lost."""
+    lines = [line for number, (size, function) in enumerate(lost, 1) for line in
+             (f"{size} bytes in 1 blocks are definitely lost in loss record {number} of {len(lost)}",
+              "   at 0x4846828: malloc (vg_replace_malloc.c:442)", f"   by 0x109156: {function} (app.c:5)", "")]
+    return "".join(f"==PID== {line}\n" for line in [*lines, end, ""]).replace("PID", str(pid))
+
+
+CHECKED = "==7== Memcheck, a memory error detector\n==7== Command: ./app\n"
+
+
+@test
+def of_several_leak_checks_the_last_of_each_process_counts():
+    rerun = "LEAK SUMMARY:\n==PID==    definitely lost: 9 bytes in 1 blocks\n==PID== Rerun with --leak-check=full"
+    added = "LEAK SUMMARY:\n==PID==    definitely lost: 9 (+9) bytes in 1 (+1) blocks"
+    freed = "All heap blocks were freed -- no leaks are possible"
+    first, second = check_of(7, (10, "f")), check_of(7, (10, "f"), (20, "g"))
+    for name, checks, sums, said in (
+            ("one", [first], {"f": 10}, None),
+            ("three", [first, second, second], {"f": 10, "g": 20}, "3 leak checks of 1 process:"),
+            ("less", [second, first], {"f": 10}, "2 leak checks of 1 process:"),
+            ("two", [second, check_of(8, (40, "f"))], {"f": 50, "g": 20}, "2 leak checks of 2 processes:"),
+            ("both", [first, check_of(8, (1, "h")), second, check_of(8, (2, "h"))],
+             {"f": 10, "g": 20, "h": 2}, "4 leak checks of 2 processes:"),
+            ("clean", [second, check_of(8, (1, "h")), check_of(7)], {"h": 1}, "3 leak checks of 2 processes:"),
+            ("freed", [second, check_of(8, (1, "h")), check_of(7, end=freed)], {"h": 1}, "3 leak checks of 2 processes:"),
+            ("totals", [second, check_of(7, end=rerun)], {"f": 10, "g": 20}, None),
+            ("more", [second, check_of(7, ("9 (+9)", "g"), end=added).replace("1 blocks", "1 (+1) blocks")],
+             {"f": 10, "g": 20}, "1 loss records tell what has changed")):
+        done = run("import", text(f"{name}.txt", CHECKED + "".join(checks)), "-o", f"{name}.tide").stderr
+        assert ("leak checks of" in done or "loss records" in done) == bool(said) and (said or "") in done, (name, done)
+        found = {row["keys"]["stack"][1]["function"]: row["impacting_size"]
+                 for row in answer("window", f"{name}.tide", "--by", "stack")["rows"] if row["impacting_size"]}
+        assert found == sums, (name, found)
+
+
 @test
 def direct_and_indirect_leaks_of_the_sanitizer_are_findings():
     subprocess.run(["gcc", "-g", "-O0", "-fsanitize=leak", "-o", "loses", text("loses.c", LOSES)], check=True)
