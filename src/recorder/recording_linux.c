@@ -743,6 +743,8 @@ static bool recording_prepare(void)
 {
 	const char *session = late_is() ? late_session() : scope_environment("TIDEMARK_SESSION");
 
+	if (recording_is_emulated())
+		return false;
 	library_start();
 	if (!session && !late_is())
 		session = alone_start();
@@ -894,6 +896,11 @@ static bool recording_start(struct recording_state *state)
 		recording_refused = true;
 		return false;
 	}
+	if (fresh && scope_is_emulator())
+		notes_message(
+			NOTE_MESSAGE_UNSEEN,
+			"it emulates a program: what that one allocates is not recorded, only "
+			"what the emulator does");
 	usdt_on = state->segment->options & SEGMENT_USDT;
 	if (!kernel_sealed) {
 		recording_find_tid();

@@ -34,6 +34,10 @@ struct recording_answer {
 HIDDEN bool recording_talk(uint32_t start, uint32_t pid, uint32_t spares,
 			   struct recording_answer *answer);
 
+// Whether an emulator runs this code (qemu-x86_64): the process is the emulator's, and the recorder
+// that runs in it outside of the emulation speaks for it.
+HIDDEN bool recording_is_emulated(void);
+
 // Keep where the program's arguments are, before it runs.
 HIDDEN void recording_find_args(void);
 HIDDEN bool recording_knows_args(void);

@@ -119,6 +119,24 @@ static uint32_t recording_find_exe(char *out, size_t size)
 // Large: not on a stranger's stack. Kept over fork, for the path.
 static struct segment_hello hello __attribute__((aligned(2048)));
 
+// QEMU answers what /proc/self/exe is by the program that it runs, and hands on to the kernel what
+// /proc/thread-self/exe is. Of any other program both are the same.
+//
+// What is asked first is written where the path will be (recording_find_exe).
+bool recording_is_emulated(void)
+{
+	static char said[sizeof(hello.exe)];
+	long length =
+		kernel(__NR_readlink, "/proc/thread-self/exe", hello.exe, sizeof(hello.exe) - 1);
+	const char *name = hello.exe;
+
+	for (const char *at = hello.exe; length > 0 && at < hello.exe + length; at++)
+		name = *at == '/' ? at + 1 : name;
+	return length > 0 && text_after(name, "qemu-") &&
+	       kernel(__NR_readlink, "/proc/self/exe", said, sizeof(said) - 1) > 0 &&
+	       !text_equal(hello.exe, said);
+}
+
 // Where the program's arguments are: up to TALK_ARGS_MAX bytes are sent. NULL: not known.
 static const char *recording_args;
 static size_t recording_args_bytes;

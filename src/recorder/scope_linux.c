@@ -179,6 +179,15 @@ bool scope_is_valgrinds(void)
 	return false;
 }
 
+// Those of whole machines have neither.
+bool scope_is_emulator(void)
+{
+	const struct scope_object *program = scope_objects();
+
+	return program && scope_find_data(program, "guest_base") &&
+	       scope_find(program, "target_mmap");
+}
+
 uintptr_t scope_stack_end(void)
 {
 	return &__libc_stack_end ? (uintptr_t)__libc_stack_end : 0;

@@ -95,6 +95,9 @@ HIDDEN bool scope_is_audited(void);
 // Whether it runs inside valgrind, which loads a library of its own into each program.
 HIDDEN bool scope_is_valgrinds(void);
 
+// Whether it is QEMU's emulator of single programs: what it runs is no code of the processor.
+HIDDEN bool scope_is_emulator(void);
+
 // A value of the auxiliary vector (AT_…), or 0.
 HIDDEN uintptr_t scope_auxiliary(uint32_t type);
 

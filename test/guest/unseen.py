@@ -8,7 +8,7 @@ import re
 import shutil
 import struct
 
-from libguest import (TIDEMARK, Skip, Trace, check, equal, main, need_root, program, record,
+from libguest import (LIBRARY, TIDEMARK, Skip, Trace, check, equal, main, need_root, program, record,
                       run, test, wait_for)
 
 PROGRAM = ["/bin/echo", "ready"]
@@ -386,6 +386,24 @@ def what_valgrind_runs_is_said_to_be_unseen():
         said = " ".join(run([TIDEMARK, "report", "t.tide"]).out.split())
         check(tool == "memcheck" or "were lost: it ran inside valgrind" in said, said)
         check("ulimit" not in said and "should not be" not in said, said)
+
+
+@test
+def what_qemu_emulates_is_left_alone_and_said_to_be_unseen():
+    """It hands its environment to the program, which finds the recorder there and the pid of a
+    process that is recorded."""
+    if not shutil.which("qemu-x86_64"):
+        raise Skip("no qemu-x86_64")
+    ended = run([TIDEMARK, "record", "--force", "-o", "t.tide", "qemu-x86_64", "/bin/sh", "-c",
+                 "echo ready; (exit 3); exit $?"])
+    equal((3, "ready\n"), (ended.code, ended.out), ended.err)
+    check_told(ended, "it emulates a program", answers=True)
+    processes = json.loads(run([TIDEMARK, "info", "--json", "t.tide"]).out)["processes"]
+    equal(["qemu-x86_64"] * 2, [os.path.basename(each["exe"]) for each in processes])
+    # The recorder alone begins no recording there.
+    alone = run(["qemu-x86_64", "-E", f"LD_PRELOAD={LIBRARY}", *PROGRAM])
+    equal((0, "ready\n"), (alone.code, alone.out), alone.err)
+    equal([], [name for name in os.listdir(".") if "qemu" in name], "traces")
 
 
 LARGE = """
