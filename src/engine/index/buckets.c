@@ -22,34 +22,42 @@ size_t buckets_find(const struct buckets_axis *axis, uint64_t time_ns)
 
 // A bucket begins with the level that the one before it ended with: it is that until something
 // changes in it.
-static void open_bucket(struct buckets_row *row, size_t bucket)
+static void open_bucket(struct buckets_row *row)
 {
-	ASSERT(row->buckets);
-	row->buckets[bucket] = (struct window_bucket){
+	*row->open = (struct window_bucket){
 		.bytes_peak = row->level.bytes,
 		.bytes_low = row->level.bytes,
 		.count_peak = row->level.count,
-		.bytes_end = row->level.bytes,
-		.count_end = row->level.count,
 	};
+}
+
+static void close_bucket(struct buckets_row *row)
+{
+	row->open->bytes_end = row->level.bytes;
+	row->open->count_end = row->level.count;
 }
 
 void buckets_begin(struct buckets_row *row, struct window_bucket *buckets, struct heap_amount level)
 {
-	*row = (struct buckets_row){ .buckets = buckets, .level = level };
-	open_bucket(row, 0);
+	ASSERT(buckets);
+	*row = (struct buckets_row){ .open = buckets, .level = level };
+	open_bucket(row);
 }
 
 // Buckets in which nothing happens have the level of the one before.
 void buckets_go(struct buckets_row *row, size_t bucket)
 {
-	while (row->at < bucket)
-		open_bucket(row, ++row->at);
+	while (row->at < bucket) {
+		close_bucket(row);
+		row->open++;
+		row->at++;
+		open_bucket(row);
+	}
 }
 
 void buckets_set(struct buckets_row *row, struct heap_amount level)
 {
-	struct window_bucket *bucket = &row->buckets[row->at];
+	struct window_bucket *bucket = row->open;
 
 	row->level = level;
 	if (level.bytes > bucket->bytes_peak)
@@ -58,12 +66,11 @@ void buckets_set(struct buckets_row *row, struct heap_amount level)
 		bucket->bytes_low = level.bytes;
 	if (level.count > bucket->count_peak)
 		bucket->count_peak = level.count;
-	bucket->bytes_end = level.bytes;
-	bucket->count_end = level.count;
 }
 
 void buckets_end(struct buckets_row *row, const struct buckets_axis *axis)
 {
-	ASSERT(row->buckets && row->at < axis->count);
+	ASSERT(row->open && row->at < axis->count);
 	buckets_go(row, axis->count - 1);
+	close_bucket(row);
 }

@@ -3,6 +3,7 @@
 //     buckets_begin       the level at the left edge
 //       buckets_go        a time is reached; times never fall
 //       buckets_set       the level from here on
+//       buckets_move      the same, of one block that begins or ends
 //     buckets_end         fills what is left
 #pragma once
 
@@ -19,8 +20,8 @@ size_t buckets_find(const struct buckets_axis *axis, uint64_t time_ns);
 
 // One row of buckets being filled.
 struct buckets_row {
-	struct window_bucket *buckets; // borrowed
-	size_t at;                     // the bucket that is open
+	struct window_bucket *open; // borrowed; its level at the end is set when it is over
+	size_t at;                  // its number
 	struct heap_amount level;
 };
 
@@ -30,3 +31,21 @@ void buckets_begin(struct buckets_row *row, struct window_bucket *buckets,
 void buckets_go(struct buckets_row *row, size_t bucket);
 void buckets_set(struct buckets_row *row, struct heap_amount level);
 void buckets_end(struct buckets_row *row, const struct buckets_axis *axis);
+
+// Without a jump for which of the two it is, as nobody can predict that; that a level is higher or
+// lower than all of its bucket is rare.
+static inline void buckets_move(struct buckets_row *row, uint64_t size, bool ends)
+{
+	uint64_t minus = 0 - (uint64_t)ends;
+	struct window_bucket *open = row->open;
+	uint64_t bytes = row->level.bytes + ((size ^ minus) - minus);
+	uint64_t count = row->level.count + (1 | minus);
+
+	row->level = (struct heap_amount){ count, bytes };
+	if (bytes > open->bytes_peak)
+		open->bytes_peak = bytes;
+	if (bytes < open->bytes_low)
+		open->bytes_low = bytes;
+	if (count > open->count_peak)
+		open->count_peak = count;
+}

@@ -160,9 +160,44 @@ static bool tell_drops(const struct index_scan *scan, const struct drops *drops,
 // The group of a cell, and its size, will be asked for soon: begin to fetch them from memory.
 static void expect_cell(const struct index_scan *scan, uint32_t cell)
 {
-	if (!scan->all)
-		mem_expect(&scan->of_cell[cell]);
-	cells_expect(&scan->index->cells, cell);
+	if (scan->all)
+		cells_expect(&scan->index->cells, cell);
+	else
+		index_scan_expect(scan, cell);
+}
+
+// A time at a time, and up to the next drop. What is worth fetching ahead does not fit into the
+// caches.
+static bool tell_runs(const struct index_scan *scan, const struct index_block *block, uint32_t i,
+		      uint32_t end, const struct drops *drops, size_t *drop)
+{
+	enum { CELLS_MANY = 1 << 14 };
+	const struct index_run *run = block->runs, *runs_end = run + block->runs_count;
+	uint32_t ahead = scan->index->cells.cells_count > CELLS_MANY && end > INDEX_SCAN_AHEAD
+				 ? end - INDEX_SCAN_AHEAD
+				 : 0;
+
+	ASSERT(!scan->all);
+	while (i < end) {
+		struct index_scan_run told = { .ops = block->ops + i };
+		uint32_t until = end;
+
+		while (run + 1 < runs_end && run[1].at <= i)
+			run++;
+		if (run + 1 < runs_end && run[1].at < end)
+			until = run[1].at;
+		if (!tell_drops(scan, drops, drop, block->first + i))
+			return false;
+		if (is_drop_due(drops, *drop, block->first + until - 1))
+			until = (uint32_t)(drops->list[*drop].step - block->first);
+		ASSERT(until > i);
+		told.time_ns = run->value;
+		told.count = until - i;
+		told.ahead = ahead > i ? ahead - i : 0;
+		scan->visit_run(scan->context, scan, &told);
+		i = until;
+	}
+	return true;
 }
 
 // Tell of the steps of a block, and of drops that lie between them. Groups are fetched 32 steps
@@ -170,7 +205,7 @@ static void expect_cell(const struct index_scan *scan, uint32_t cell)
 static bool tell_block(const struct index_scan *scan, const struct index_block *block,
 		       const struct drops *drops, size_t *drop)
 {
-	enum { AHEAD = 32 };
+	enum { AHEAD = INDEX_SCAN_AHEAD };
 	const struct cells *cells = &scan->index->cells;
 	uint32_t i = scan->from > block->first ? (uint32_t)(scan->from - block->first) : 0;
 	uint32_t end = scan->to - block->first < block->count ? (uint32_t)(scan->to - block->first)
@@ -179,6 +214,8 @@ static bool tell_block(const struct index_scan *scan, const struct index_block *
 	struct index_scan_step told = { .last = true };
 	bool more = true;
 
+	if (scan->visit_run)
+		return tell_runs(scan, block, i, end, drops, drop);
 	for (; i < end && more; i++) {
 		uint32_t cell = block->ops[i] >> 1;
 

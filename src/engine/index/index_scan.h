@@ -18,6 +18,16 @@ struct index_scan_step {
 	bool last; // of its step: only then is a level one that was
 };
 
+// Steps of a block, one after the other, that have one time.
+struct index_scan_run {
+	const uint32_t *ops; // cell << 1 | ends, also of cells that are in no group
+	uint32_t count;
+	uint32_t ahead; // for so many of them the cell of INDEX_SCAN_AHEAD steps later is worth
+			// fetching (index_scan_expect)
+	uint64_t time_ns;
+};
+enum { INDEX_SCAN_AHEAD = 32 };
+
 // What to go through, and what to do with each step. `visit` gets steps in their order, and ends of
 // processes at their steps, in between.
 struct index_scan {
@@ -34,7 +44,23 @@ struct index_scan {
 	uint64_t kept_number;     // + 1; 0: none is kept
 	void *context;
 	bool (*visit)(void *context, const struct index_scan_step *step); // false stops
+	// NULL, or what is shown steps from blocks in place of `visit`. Not with `all`.
+	void (*visit_run)(void *context, const struct index_scan *scan,
+			  const struct index_scan_run *run);
 };
+
+// The group of a cell, or WINDOW_SKIP; for visit_run.
+static inline uint32_t index_scan_group(const struct index_scan *scan, uint32_t cell)
+{
+	return scan->of_cell[cell];
+}
+
+// That, and the cell's size, will be asked for soon: begin to fetch them from memory.
+static inline void index_scan_expect(const struct index_scan *scan, uint32_t cell)
+{
+	mem_expect(&scan->of_cell[cell]);
+	cells_expect(&scan->index->cells, cell);
+}
 
 // Ask for the groups of all cells, once. Then parts of the window may be gone through by threads
 // of their own, each with a copy of the scan (from, to, context), which call index_scan.

@@ -90,6 +90,8 @@ bool index_collect(struct index *index, struct index_clock *clock, const struct 
 struct series {
 	struct buckets_axis axis;
 	struct buckets_row *rows;
+	size_t rows_count;
+	size_t at; // the bucket that all rows have got to
 };
 
 // Amounts are unsigned: taking away is adding the two's complement, and the level comes out
@@ -107,6 +109,28 @@ static bool series_step(void *context, const struct index_scan_step *step)
 	return true;
 }
 
+// All rows go to the next bucket together: then a step asks for no time.
+static void series_run(void *context, const struct index_scan *scan,
+		       const struct index_scan_run *run)
+{
+	struct series *series = context;
+	const struct cells *cells = &scan->index->cells;
+	size_t bucket = buckets_find(&series->axis, run->time_ns);
+
+	for (; series->at < bucket; series->at++)
+		for (size_t g = 0; g < series->rows_count; g++)
+			buckets_go(&series->rows[g], series->at + 1);
+	for (uint32_t i = 0; i < run->count; i++) {
+		uint32_t cell = run->ops[i] >> 1, group = index_scan_group(scan, cell);
+
+		if (i < run->ahead)
+			index_scan_expect(scan, run->ops[i + INDEX_SCAN_AHEAD] >> 1);
+		if (group != WINDOW_SKIP)
+			buckets_move(&series->rows[group], cells_cell(cells, cell).size,
+				     run->ops[i] & 1);
+	}
+}
+
 // The levels at the window's left edge, and on top of these each step of the window, by the time
 // that it has. A group without a step keeps its level in all buckets.
 bool index_series(struct index *index, struct index_clock *, const struct window_query *query,
@@ -121,7 +145,8 @@ bool index_series(struct index *index, struct index_clock *, const struct window
 				   .to = query->to,
 				   .groups_count = (uint32_t)groups_count,
 				   .context = &series,
-				   .visit = series_step };
+				   .visit = series_step,
+				   .visit_run = series_run };
 	struct heap_amount *levels;
 	bool ok;
 
@@ -129,6 +154,7 @@ bool index_series(struct index *index, struct index_clock *, const struct window
 	ASSERT(query->from <= query->to);
 	index_groups_init(&groups, index, query);
 	series.rows = mem_alloc(groups_count + 1, sizeof *series.rows);
+	series.rows_count = groups_count;
 	levels = index_scan_levels(index, query, query->from, groups_count, err);
 	for (size_t g = 0; levels && g < groups_count; g++)
 		buckets_begin(&series.rows[g], to->buckets + g * to->count, levels[g]);
@@ -150,7 +176,7 @@ static void put_level(struct buckets_row *row, const struct buckets_axis *axis,
 {
 	struct heap_amount high = { level->count_max, level->bytes_max };
 
-	ASSERT(row->buckets);
+	ASSERT(row->open);
 	buckets_go(row, buckets_find(axis, level->time_ns));
 	buckets_set(row, high);
 	buckets_set(row, (struct heap_amount){ level->count_end, level->bytes_min });
@@ -170,7 +196,7 @@ struct timeline {
 static bool put_steps(struct index *index, uint64_t from, uint64_t to, struct timeline *line,
 		      struct err *err)
 {
-	struct series series = { line->axis, &line->row };
+	struct series series = { .axis = line->axis, .rows = &line->row };
 	struct index_scan *scan = &line->scan;
 
 	if (from >= to)
