@@ -933,6 +933,8 @@ static bool recording_start(struct recording_state *state)
 	}
 	if (!clock_counter_allowed)
 		notes_message(NOTE_MESSAGE_COUNTER, "");
+	if (fresh && scope_is_go())
+		notes_language(NOTE_LANGUAGE_NAMED, "Go", "");
 	if (fresh && scope_is_audited())
 		notes_message(NOTE_MESSAGE_OTHER,
 			      "what libraries allocate that audit its linking (LD_AUDIT, DT_AUDIT) "

@@ -32,6 +32,7 @@ enum {
 	SCOPE_SPAN_MAX = sizeof(void *) == 8 ? 1 << 30 : 1 << 29, // no library is larger
 	SCOPE_PAGE = 4096,
 	NT_GNU_BUILD_ID = 3,
+	NT_GO_BUILD_ID = 4,
 	DT_NEEDED = 1,
 	DT_HASH = 4,
 	DT_STRTAB = 5,
@@ -541,8 +542,10 @@ const struct elf_program *scope_programs(const struct scope_object *object, uint
 }
 
 // A note is its three sizes (name, value, type), the name, and the value, each filled up to four
-// bytes: 04 00 00 00 14 00 00 00 03 00 00 00 "GNU\0" and 20 bytes of the id.
-const uint8_t *scope_build_id(uintptr_t bias, const struct elf_program *note, uint32_t *length)
+// bytes: 04 00 00 00 14 00 00 00 03 00 00 00 "GNU\0" and 20 bytes of the id. The value of the one
+// with this name of three letters or fewer and this type, or NULL.
+static const uint8_t *scope_note(uintptr_t bias, const struct elf_program *note, const char name[4],
+				 uint32_t wanted, uint32_t *length)
 {
 	const uint8_t *at = (const uint8_t *)(bias + note->address);
 	const uint8_t *end = at + note->memory_size;
@@ -556,14 +559,37 @@ const uint8_t *scope_build_id(uintptr_t bias, const struct elf_program *note, ui
 		at += 12;
 		if (name_size > (size_t)(end - at) || value_size > (size_t)(end - at))
 			return NULL;
-		if (type == NT_GNU_BUILD_ID && name_size == 4 && memcmp(at, "GNU", 4) == 0 &&
+		if (type == wanted && name_size == 4 && memcmp(at, name, 4) == 0 &&
 		    at + 4 + value_size <= end) {
-			*length = value_size > 32 ? 32 : value_size;
+			*length = value_size;
 			return at + 4;
 		}
 		at += ((name_size + 3) & ~3u) + ((value_size + 3) & ~3u);
 	}
 	return NULL;
+}
+
+const uint8_t *scope_build_id(uintptr_t bias, const struct elf_program *note, uint32_t *length)
+{
+	const uint8_t *id = scope_note(bias, note, "GNU", NT_GNU_BUILD_ID, length);
+
+	if (id && *length > 32)
+		*length = 32;
+	return id;
+}
+
+bool scope_is_go(void)
+{
+	const struct scope_object *program = scope_objects();
+	uint16_t count = 0;
+	const struct elf_program *header = program ? scope_programs(program, &count) : NULL;
+	uint32_t length;
+
+	for (uint16_t i = 0; header && i < count; i++)
+		if (header[i].type == ELF_NOTE &&
+		    scope_note(program->bias, &header[i], "Go\0", NT_GO_BUILD_ID, &length))
+			return true;
+	return false;
 }
 
 bool scope_span(const struct scope_object *object, uintptr_t *start, uintptr_t *end)

@@ -98,6 +98,9 @@ HIDDEN bool scope_is_valgrinds(void);
 // Whether it is QEMU's emulator of single programs: what it runs is no code of the processor.
 HIDDEN bool scope_is_emulator(void);
 
+// Whether the executable is Go's, with C's parts or without.
+HIDDEN bool scope_is_go(void);
+
 // A value of the auxiliary vector (AT_…), or 0.
 HIDDEN uintptr_t scope_auxiliary(uint32_t type);
 

@@ -842,7 +842,8 @@ def memory_outside_the_heap_is_told_and_a_small_pool_or_large_blocks_are_not():
 def whose_the_memory_outside_the_heap_is_is_said_where_a_runtime_s_function_maps_it():
     for heap, *mappers in (("V8 heap", "v8::base::OS::Allocate(void*, unsigned long)", "v8::internal::Heap::SetUp()"),
                            ("Zend heap", "zend_mm_chunk_alloc"), ("SBCL heap", "os_alloc_gc_space"),
-                           ("Erlang heap", "syscall", "erts_mmap"), (None, "pool_refill"),
+                           ("Erlang heap", "syscall", "erts_mmap"), ("Mono heap", "mono_valloc_aligned"),
+                           ("Chez Scheme heap", "S_getmem"), (None, "pool_refill"),
                            (None, "uv_thread_create", "v8::internal::Builtin_HandleApiCall")):
         [one] = listed("runtime", mapping_and_allocating(64, 4, *mappers), "outside")
         equal((64 * MIB if heap else None, bool(heap)),

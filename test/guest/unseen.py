@@ -406,6 +406,32 @@ def what_qemu_emulates_is_left_alone_and_said_to_be_unseen():
     equal([], [name for name in os.listdir(".") if "qemu" in name], "traces")
 
 
+GO = """
+#include <stdlib.h>
+
+__asm__(".pushsection .note.go.buildid,\\"a\\",@note\\n.long 4, 4, 4\\n.asciz \\"Go\\"\\n.byte 0\\n"
+	".long 1\\n.popsection");
+
+int main(void)
+{
+	return !malloc(7);
+}
+"""
+
+
+@test
+def a_heap_of_gos_is_said_to_be_in_no_figure():
+    with open("go.c", "w", encoding="ascii") as file:
+        file.write(GO)
+    made = run(["gcc", "-O0", "-o", "go", "go.c"])
+    equal(0, made.code, made.err)
+    ended = run([TIDEMARK, "record", "--strict", "--force", "-o", "t.tide", "./go"])
+    equal(0, ended.code, ended.err)
+    check("Go, by its own functions" in run([TIDEMARK, "info", "t.tide"]).out, "info")
+    said = " ".join(run([TIDEMARK, "report", "t.tide"]).out.split())
+    check("own heap: what its garbage collector gives out is in no figure" in said, said)
+
+
 LARGE = """
 #include <stdlib.h>
 #include <string.h>

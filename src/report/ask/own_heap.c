@@ -24,6 +24,8 @@ const char *own_heap_of(const struct trace_process *process)
 		{ "node", "V8's heap as mappings (window --layer vm --by heap)" },
 		{ "java", "the collector's heap as mappings (window --layer vm --by heap)" },
 		{ ".NET", "the collector's heap as mappings (window --layer vm --by heap)" },
+		{ "Go", "what its garbage collector gives out is in no figure, only what C code "
+			"allocates; its own profile (runtime/pprof) has it" },
 	};
 
 	for (size_t i = 0; process->interpreter && i < sizeof(heaps) / sizeof(*heaps); i++)
@@ -71,6 +73,8 @@ static const struct own_heap *own_heap_find(const struct symbol *symbol, const c
 		{ "Erlang heap", "erts_mmap*", NULL, NULL },
 		{ "Go heap", "x_cgo_mmap", NULL, NULL },
 		{ "Go heap", "runtime.*", NULL, NULL },
+		{ "Mono heap", "mono_valloc*", NULL, NULL },
+		{ "Chez Scheme heap", "S_getmem", NULL, NULL },
 		{ "Boehm GC", NULL, "libgc.so", NULL },
 		{ "LuaJIT", "lj_alloc_*", NULL, NULL },
 		{ "LuaJIT", NULL, "luajit", NULL },
