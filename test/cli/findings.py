@@ -6,7 +6,7 @@ import random
 import re
 import shlex
 
-from libanswer import answer, assemble, make, measured, refused, run, sampled
+from libanswer import TIDEMARK, answer, assemble, make, measured, refused, run, sampled
 from libtests import check, equal, main, test
 from libtrends import MIB, Trace
 
@@ -286,6 +286,35 @@ def containers_that_grow_step_by_step_are_told_by_realloc_and_by_copy():
     equal((20000, 4000, "likely"), (one["figures"]["steps"], one["figures"]["buffers"], one["sure"]))
     # Each grows once; others are freed behind a larger one of another stack.
     equal([], found(growing(lambda size: size * 2, 2, 20000), "containers"))
+
+
+def most_memory(path, rounds, last):
+    """In bytes, where again and again small blocks are freed after one of `last` by the same stack."""
+    with open(path + ".txt", "w") as file:
+        file.write("process p pid=1\nthread t p tid=1\nframe f 0x10\nname f work\nstack s f\n")
+        for _ in range(rounds):
+            for number in range(1000):
+                file.write(f"+1 t malloc s {0x100000 + number * 32:#x} 24\n")
+            file.write(f"+1 t malloc s 0x10000 {last}\n")
+            for number in range(1000):
+                file.write(f"+1 t free {0x100000 + number * 32:#x}\n")
+            file.write("+1 t free 0x10000\n")
+        file.write("end\n")
+    run("dump", "-a", path + ".txt", "-o", path + ".tide", "--force")
+    run("window", path + ".tide", "--by", "stack")  # what an index takes to build is not asked
+    child = os.posix_spawn(TIDEMARK, [TIDEMARK, "findings", path + ".tide"], os.environ,
+                           file_actions=[(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)])
+    _, status, usage = os.wait4(child, 0)
+    equal(0, status)
+    return usage.ru_maxrss * 1024
+
+
+@test
+def a_block_that_may_be_the_copy_of_many_is_kept_once():
+    rounds = 500
+    without = most_memory("other", rounds, 16)
+    with_copies = most_memory("copies", rounds, 40)
+    check(with_copies < without + rounds * 1000 * 16, with_copies, without)  # 56 bytes each are more
 
 
 @test

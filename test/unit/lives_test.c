@@ -35,7 +35,7 @@ static void tell_begin(void *context, const struct lives_block *block)
 {
 	struct story *story = context;
 
-	CHECK(lives_tag(story->lives, block, (uint32_t)block->size));
+	CHECK(lives_tag(story->lives, block, (uint32_t)block->size, NULL));
 	str_format(&story->text, "+%llx,%llu", (unsigned long long)block->address,
 		   (unsigned long long)block->size);
 	if (block->moved)
@@ -51,7 +51,7 @@ static void tell_end(void *context, const struct lives_block *block, const struc
 	struct story *story = context;
 
 	CHECK_EQ(block->origin == LIVES_BEGUN ? block->size : 0, block->tag);
-	CHECK(end->cause == LIVES_LOST || !lives_tag(story->lives, block, 1));
+	CHECK(end->cause == LIVES_LOST || !lives_tag(story->lives, block, 1, NULL));
 	str_format(&story->text, "-%llx:%s%s ", (unsigned long long)block->address,
 		   causes[end->cause], origins[block->origin]);
 }

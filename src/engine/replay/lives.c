@@ -488,7 +488,7 @@ void lives_finish(struct lives *lives, uint64_t time_ns)
 }
 
 // The number says whether what lives at the address is the same block still.
-bool lives_tag(struct lives *lives, const struct lives_block *block, uint32_t tag)
+bool lives_tag(struct lives *lives, const struct lives_block *block, uint32_t tag, uint32_t *before)
 {
 	struct blocks *blocks = blocks_of(lives, block->process, block->heap);
 	struct block *slot = blocks_find(blocks, block->address);
@@ -496,6 +496,8 @@ bool lives_tag(struct lives *lives, const struct lives_block *block, uint32_t ta
 	ASSERT(tag < LIVES_TAGS && !lives->lean);
 	if (!slot || lives->list[slot->site].number != block->number)
 		return false;
+	if (before)
+		*before = lives->list[slot->site].tag;
 	lives->list[slot->site].tag = tag;
 	slot->owner = tag + 1;
 	return true;

@@ -120,8 +120,10 @@ void lives_add_note(struct lives *lives, const struct trace_note *note);
 // whether it came to the end (reader_over).
 bool lives_read(struct lives *lives, struct reader *reader, struct progress *progress);
 
-// Write on a block that lives; where its end is undone, it is as it was. False: it does not live.
-bool lives_tag(struct lives *lives, const struct lives_block *block, uint32_t tag);
+// Write on a block that lives; where its end is undone, it is as it was. `*before` (NULL: nobody
+// asks) is what was there. False: it does not live.
+bool lives_tag(struct lives *lives, const struct lives_block *block, uint32_t tag,
+	       uint32_t *before);
 
 // A block of a process that is known in another way lives from here on.
 void lives_put(struct lives *lives, process_id process, const struct lives_block *block);

@@ -145,6 +145,14 @@ static size_t grown_place(struct pass *pass, const struct lives_block *block)
 	return at;
 }
 
+// A place in `grown` that is of no block any more is the next one that is used.
+static void drop_chain(struct pass *pass, size_t at)
+{
+	ASSERT(at > 0 && at <= pass->grown_count);
+	pass->grown[at].steps = pass->spare;
+	pass->spare = at;
+}
+
 // Take what is known of the growth of a block that ended; none is a chain without steps.
 static struct chain take_chain(struct pass *pass, const struct lives_block *block)
 {
@@ -153,25 +161,33 @@ static struct chain take_chain(struct pass *pass, const struct lives_block *bloc
 
 	if (!at)
 		return chain;
-	ASSERT(at <= pass->grown_count);
 	chain = pass->grown[at];
-	pass->grown[at].steps = pass->spare;
-	pass->spare = at;
+	drop_chain(pass, at);
 	return chain;
 }
 
-// Write down where the growth of a block is; false: the block does not live any more.
-static bool mark_grown(struct pass *pass, const struct lives_block *block, size_t at)
+// Write down where the growth of a block is; false: the block does not live any more. `*before` is
+// where it was until now: of several buffers whose copy one block may be, the last one counts.
+static bool mark_grown(struct pass *pass, const struct lives_block *block, size_t at,
+		       size_t *before)
 {
 	const struct thread_facts *thread = thread_of(pass, block->thread);
+	uint32_t tag = 0;
+	uint64_t *place;
+	bool lives;
 
 	ASSERT(at < LIVES_TAGS);
-	if (pass->lives)
-		return lives_tag(pass->lives, block, (uint32_t)at);
+	if (pass->lives) {
+		lives = lives_tag(pass->lives, block, (uint32_t)at, &tag);
+		*before = tag;
+		return lives;
+	}
 	// Besides one that just began, blocks are asked about that their threads began last.
 	if (thread->latest.number == block->number && thread->latest_ended)
 		return false;
-	*map_put(&pass->grown_at, block->number, NULL) = at;
+	place = map_put(&pass->grown_at, block->number, NULL);
+	*before = (size_t)*place;
+	*place = at;
 	return true;
 }
 
@@ -180,7 +196,7 @@ static bool mark_grown(struct pass *pass, const struct lives_block *block, size_
 static void keep_chain(struct pass *pass, const struct lives_block *block,
 		       const struct chain *chain)
 {
-	size_t at = pass->spare;
+	size_t at = pass->spare, before = 0;
 
 	if (chain->steps == 0)
 		return;
@@ -195,10 +211,10 @@ static void keep_chain(struct pass *pass, const struct lives_block *block,
 	pass->grown[at].process = block->process;
 	pass->grown[at].stack = block->stack;
 	pass->grown[at].size = block->size;
-	if (mark_grown(pass, block, at))
-		return;
-	pass->grown[at].steps = pass->spare; // it is over, too
-	pass->spare = at;
+	if (!mark_grown(pass, block, at, &before))
+		before = at; // it is over, too
+	if (before)
+		drop_chain(pass, before);
 }
 
 // `block` is `old`, which was larger or smaller, and lies elsewhere or not.
@@ -469,7 +485,7 @@ static void on_undo(void *context, const struct lives_block *block, const struct
 		if (facts->orphans[i].number == end->number)
 			facts->orphans[i].refused = true;
 	if (block->tag)
-		lives_tag(pass->lives, block, 0); // its place in `grown` is free
+		lives_tag(pass->lives, block, 0, NULL); // its place in `grown` is free
 	for (size_t i = 0; i < pass->threads_count; i++) {
 		struct thread_facts *thread = &pass->threads[i];
 
