@@ -341,8 +341,11 @@ static void print_events(const struct info *info)
 	       STR_COUNT(stats->events_blocks), info_bytes_per_event(info));
 	for (uint8_t kind = 1; kind < INFO_KINDS; kind++)
 		if (info->kinds[kind] > 0)
-			printf("  %-16s %13s\n", asm_words_event(kind),
-			       STR_COUNT(info->kinds[kind]));
+			printf("  %-16s %13s%s\n", asm_words_event(kind),
+			       STR_COUNT(info->kinds[kind]),
+			       kind == TRACE_MAPPED ? "  not calls: what was mapped already, "
+						      "and the recorder's own"
+						    : "");
 }
 
 // HEAP_… of the system's headers, as the calls have them.

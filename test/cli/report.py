@@ -492,4 +492,13 @@ def slabs_of_glib_are_said_to_be_slabs():
         assert ("own heap: GLib's slices" in text and "G_SLICE=always-malloc" in text) == said, text
 
 
+@test
+def memory_that_was_mapped_before_is_said_to_be_no_calls():
+    assemble("mapped", "process p pid=1\nthread t p\nstack s main\n"
+             "@1 t mapped 0x100000 0x1000 prot=rw flags=private|anonymous origin=kernel\n"
+             "@1 t malloc s 0x10 496\nend\n")
+    said = " ".join(run("info", "mapped.tide").stdout.split())
+    assert "mapped 1 not calls: what was mapped already" in said, said
+
+
 main()
