@@ -75,7 +75,7 @@ void mem_share(void);
 // The first place of `what` in `bytes`, or NULL.
 const void *mem_search(const void *bytes, size_t size, const void *what, size_t what_size);
 
-// Sort, as qsort does, with something for `compare` to look at.
+// Sort, as qsort does, with something for `compare` to look at. Of none, `items` may be NULL.
 typedef int mem_compare(const void *a, const void *b, void *context);
 void mem_sort(void *items, size_t count, size_t size_bytes, mem_compare *compare, void *context);
 

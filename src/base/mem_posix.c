@@ -151,5 +151,6 @@ const void *mem_search(const void *bytes, size_t size, const void *what, size_t 
 
 void mem_sort(void *items, size_t count, size_t size_bytes, mem_compare *compare, void *context)
 {
-	qsort_r(items, count, size_bytes, compare, context);
+	if (count > 1)
+		qsort_r(items, count, size_bytes, compare, context);
 }
