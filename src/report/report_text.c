@@ -16,6 +16,7 @@
 #include "base/mem.h"
 #include "report/ask/cautions.h"
 #include "report/ask/own_heap.h"
+#include "report/find/outside.h"
 #include "report/process_table.h"
 #include "report/table/query_write.h"
 
@@ -219,6 +220,65 @@ static void write_reached(struct page *page)
 		     STR_COUNT(inside->count), paper_plural(inside->count));
 }
 
+// The heap of a runtime that is known by the functions that map its memory alone, in the process
+// where most is.
+struct own_heap_row {
+	const char *heap; // a constant text
+	uint64_t bytes;
+};
+
+struct own_heaps {
+	struct page *page;
+	struct own_heap_row *rows;
+	size_t count, capacity;
+};
+
+// A process of a known language has its line already.
+static void add_own_heap(void *context, process_id process, const struct outside *outside)
+{
+	struct own_heaps *heaps = context;
+	const struct report *report = heaps->page->report;
+	const struct trace_process *whose = reader_process(report->asked->reader, process);
+	size_t at = 0;
+
+	if (!outside->heap || own_heap_of(whose) ||
+	    (strcmp(outside->heap, "Python heap") == 0 &&
+	     report_language_heaps(report) != REPORT_NO_LANGUAGE))
+		return;
+	while (at < heaps->count && heaps->rows[at].heap != outside->heap)
+		at++;
+	if (at == heaps->count)
+		*MEM_ADD(heaps->rows, heaps->count, heaps->capacity) =
+			(struct own_heap_row){ .heap = outside->heap };
+	if (outside->runtime_bytes > heaps->rows[at].bytes)
+		heaps->rows[at].bytes = outside->runtime_bytes;
+}
+
+// Where blocks were half of what was committed, or more, they are what the report is about, and the
+// trace is not read once more for the rest.
+static void write_outside(struct page *page)
+{
+	const struct space_totals *totals = &page->report->whole.vm;
+	const struct heap_counts *counts = &heap_totals(page->report->heap)->counts;
+	struct own_heaps heaps = { .page = page };
+	struct str text = { 0 };
+
+	if (counts->peak.bytes >= totals->committed_peak_bytes / 2)
+		return;
+	outside_find(page->report->asked, totals, add_own_heap, &heaps);
+	for (size_t i = 0; i < heaps.count; i++) {
+		str_clear(&text);
+		str_format(&text,
+			   "%s, as mappings: %s%s when most was committed; what is inside of it is "
+			   "in no figure (window --layer vm --by heap)",
+			   heaps.rows[i].heap, STR_BYTES(heaps.rows[i].bytes),
+			   page->several ? " in one process" : "");
+		paper_paragraph(&page->paper, PAPER_DIM, "  own heap", str_get(&text));
+	}
+	str_fini(&text);
+	mem_free(heaps.rows);
+}
+
 // What runtimes have besides malloc's blocks, each once. Slabs are looked for among the rows: so is
 // said what they are.
 static void write_own_heaps(struct page *page)
@@ -226,17 +286,23 @@ static void write_own_heaps(struct page *page)
 	const struct reader *reader = page->report->asked->reader;
 	const struct sites *sites = &page->report->sites;
 	struct map said = { 0 };
+	bool others = false;
 
 	for (process_id id = 0; id < reader_processes_count(reader); id++) {
 		const char *heap = own_heap_of(reader_process(reader, id));
 		bool added = false;
 
-		if (heap && query_has_process(&page->report->asked->selection.query, id))
+		if (!query_has_process(&page->report->asked->selection.query, id))
+			continue;
+		others |= !heap;
+		if (heap)
 			map_put(&said, (uint64_t)(uintptr_t)heap, &added);
 		if (added)
 			paper_paragraph(&page->paper, PAPER_DIM, "  own heap", heap);
 	}
 	map_fini(&said);
+	if (others)
+		write_outside(page);
 	for (size_t i = 0; i < sites->count; i++) {
 		if (!own_heap_is_slab(page->report->asked->names, sites->rows[i].stack))
 			continue;

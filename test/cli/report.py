@@ -493,6 +493,19 @@ def slabs_of_glib_are_said_to_be_slabs():
 
 
 @test
+def a_runtime_s_heap_is_named_by_the_function_that_maps_it():
+    for mapper, size, said in (("v8::base::OS::Allocate(void*, unsigned long)", 64, "V8 heap, as mappings: 64.0 MiB"),
+                               ("os_alloc_gc_space", 64, "SBCL heap, as mappings: 64.0 MiB"),
+                               ("os_alloc_gc_space", 7, None), ("pool_refill", 64, None)):
+        assemble("runtime", 'process p pid=1 exe="/bin/app"\nthread t p\nmodule a p 0x10000-0x20000 "/bin/app"\n'
+                 f'frame f a 0x10100\nname f "{mapper}"\nframe m a 0x10200\nname m "main"\nstack s f < m\nstack b m\n'
+                 f"@1 t mmap s 0x90000000 {size << 20} prot=rw flags=private|anonymous\n"
+                 "@2 t mmap b 0x80000000 8192 prot=rw flags=private|anonymous\n@3 t malloc b 0x80000010 500\nend\n")
+        text = " ".join(run("report", "runtime.tide").stdout.split())
+        assert (said is not None) == ("own heap" in text) and (said or "") in text, text
+
+
+@test
 def memory_that_was_mapped_before_is_said_to_be_no_calls():
     assemble("mapped", "process p pid=1\nthread t p\nstack s main\n"
              "@1 t mapped 0x100000 0x1000 prot=rw flags=private|anonymous origin=kernel\n"

@@ -9,6 +9,7 @@
 #include "report/ask/moment_view.h"
 #include "report/ask/own_heap.h"
 #include "report/ask/pages.h"
+#include "report/find/outside.h"
 #include "trace/effect.h"
 
 #include <string.h>
@@ -17,7 +18,6 @@ enum {
 	SCARCE_PART = 8, // of what may be mapped: what threads' stacks take
 	UNUSED_PART = 8, // of a stack: what is resident
 	UNALIGNED_LEAST = 32 << 20,
-	OUTSIDE_LEAST = 8 << 20,
 };
 
 // A size that no process of 32 bits can have.
@@ -303,73 +303,6 @@ bool findings_unaligned(struct findings *findings, const struct findings_kind *k
 
 // ---- memory outside the heap ----
 
-struct outside {
-	uint64_t bytes, heap_bytes; // committed: by the program itself, by allocators that are seen
-	uint64_t most;              // of one stack
-	stack_id stack;             // that one
-	const char *heap;           // the runtime's that has most of it; NULL: none that is known
-	uint64_t runtime_bytes;     // its
-};
-
-// The runtime's heap that has most. `places`: by stack, bytes; what several stacks of a runtime
-// have is added up. The name is a constant text of own_heap.h, so its address is the key.
-static void find_runtime(const struct findings *findings, process_id process,
-			 const struct map *places, struct outside *outside)
-{
-	const struct trace_process *whose = reader_process(findings->asked->reader, process);
-	uint64_t stack, bytes;
-	struct map sums = { 0 }; // by the text's place
-
-	for (size_t at = 0; map_next(places, &at, &stack, &bytes);) {
-		const char *heap = own_heap_mapped(findings->asked->names, whose, (stack_id)stack);
-		uint64_t *sum = heap ? map_put(&sums, (uintptr_t)heap, NULL) : NULL;
-
-		if (!sum)
-			continue;
-		*sum += bytes;
-		if (*sum > outside->runtime_bytes) {
-			outside->runtime_bytes = *sum;
-			outside->heap = heap;
-		}
-	}
-	map_fini(&sums);
-}
-
-// Commits of the program itself, and those of allocators that are seen, at the moment when most was
-// committed. What the call at the peak committed is left out: if it is a block's, the block comes
-// after it.
-static void add_outside(const struct findings *findings, process_id process,
-			const struct present *present, uint64_t peak_number,
-			struct outside *outside)
-{
-	const struct space *space = present_space(present);
-	const struct ranges *ranges = space_ranges(space, process);
-	struct map places = { 0 };
-
-	for (struct range *range = ranges_from(ranges, 0); range;
-	     range = ranges_from(ranges, range->end)) {
-		uint64_t bytes = range->end - range->start, *sum;
-		const struct space_commit *commit = space_commit(space, range);
-		enum space_owner owner = space_owner(space, range);
-
-		if (!commit || range->file || commit->number == peak_number)
-			continue;
-		if (owner >= SPACE_MALLOC_HEAP && owner <= SPACE_ALLOCATOR)
-			outside->heap_bytes += bytes;
-		if (owner != SPACE_PROGRAM)
-			continue;
-		outside->bytes += bytes;
-		sum = map_put(&places, range->stack, NULL);
-		*sum += bytes;
-		if (range->stack && *sum > outside->most) {
-			outside->most = *sum;
-			outside->stack = range->stack;
-		}
-	}
-	find_runtime(findings, process, &places, outside);
-	map_fini(&places);
-}
-
 // If half of it or more is of a known runtime's heap, the advice is about that runtime; else
 // nothing is known of what is inside.
 static void tell_outside(struct findings *findings, const struct findings_kind *kind,
@@ -408,29 +341,22 @@ static void tell_outside(struct findings *findings, const struct findings_kind *
 			 outside->heap ? "--layer vm --by heap,stack" : "--layer vm", false, false);
 }
 
-// Only where the program's own is more than that of all allocators: there the heap's figures
-// mislead.
+struct outside_telling {
+	struct findings *findings;
+	const struct findings_kind *kind;
+};
+
+static void tell_each(void *context, process_id process, const struct outside *outside)
+{
+	const struct outside_telling *telling = context;
+
+	tell_outside(telling->findings, telling->kind, process, outside);
+}
+
 bool findings_outside(struct findings *findings, const struct findings_kind *kind, struct err *)
 {
-	const struct space_totals *totals = &findings->facts->whole.vm;
-	const struct present_options options = {
-		.edge = { .exact = true, .number = totals->committed_peak_number + 1 },
-	};
-	struct present *present;
+	struct outside_telling telling = { findings, kind };
 
-	if (totals->committed_peak_bytes < OUTSIDE_LEAST)
-		return true;
-	present = read_spaces(findings, &options);
-	for (process_id id = 0; id < reader_processes_count(findings->asked->reader); id++) {
-		const struct ranges *ranges = space_ranges(present_space(present), id);
-		struct outside outside = { 0 };
-
-		if (!ranges || !query_has_process(&findings->asked->selection.query, id))
-			continue;
-		add_outside(findings, id, present, totals->committed_peak_number, &outside);
-		if (outside.bytes >= OUTSIDE_LEAST && outside.bytes > outside.heap_bytes)
-			tell_outside(findings, kind, id, &outside);
-	}
-	present_free(present);
+	outside_find(findings->asked, &findings->facts->whole.vm, tell_each, &telling);
 	return true;
 }
