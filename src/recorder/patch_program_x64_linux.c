@@ -28,6 +28,10 @@
 // The code is looked through in the file, and what is found there is looked at in memory: so the
 // pages of code that the program never uses do not become resident. An object that is not in a file
 // any more is left as it is.
+//
+// Most files have none, and a recording of many processes meets the same ones over and over: a file
+// that was found to have none is noted in the clock page, and no process of the recording reads it
+// again until it changes.
 #include "recorder/patch_program_linux.h"
 
 #include "recorder/cfi.h"
@@ -36,6 +40,7 @@
 #include "recorder/kernel.h"
 #include "recorder/late_linux.h"
 #include "recorder/patch_linux.h"
+#include "recorder/recording.h"
 #include "recorder/scope_linux.h"
 #include "recorder/text.h"
 
@@ -234,6 +239,7 @@ struct program_code {
 	long fd;
 	uint8_t *window; // a part of it
 	uintptr_t done;  // up to here all system calls were found
+	bool unsure;     // not all was read, or memory has other bytes
 };
 
 // Bytes of the file that stand for those at `address`.
@@ -268,9 +274,12 @@ static void program_look_for_calls(struct program_code *code, const uint8_t *at,
 		}
 		i += (size_t)__builtin_ctzll(word) / 8; // to the first of them
 		here = address + i;
-		if (here < code->done || program_is_distance(at + i + 2) ||
-		    memcmp((const uint8_t *)here, at + i, PATCH_SYSCALL_BYTES) != 0)
+		if (here < code->done || program_is_distance(at + i + 2))
 			continue;
+		if (memcmp((const uint8_t *)here, at + i, PATCH_SYSCALL_BYTES) != 0) {
+			code->unsure = true;
+			continue;
+		}
 		if (code->header && cfi_extent(code->header, here, &from, &to) &&
 		    from >= code->start && to > here && to <= code->end) {
 			program_function(from, to);
@@ -307,6 +316,8 @@ static void program_read(struct program_code *code, program_look *look)
 			bytes = PROGRAM_WINDOW_BYTES;
 		got = kernel(__NR_pread64, code->fd, code->window, bytes,
 			     code->offset + (at - code->start));
+		if (got != (long)bytes)
+			code->unsure = true;
 		if (kernel_failed(got))
 			return;
 		look(code, code->window, (size_t)got, at);
@@ -332,7 +343,8 @@ static const uint8_t *program_put(const struct program_site *site, const uint8_t
 	return site->call + PATCH_SYSCALL_BYTES;
 }
 
-static void program_patch(struct program_code *code)
+// False: there is nothing to patch.
+static bool program_patch(struct program_code *code)
 {
 	const uint8_t *taken = NULL;
 
@@ -343,6 +355,39 @@ static void program_patch(struct program_code *code)
 		program_read(code, program_look_for_branches);
 	for (uint32_t i = 0; i < program_sites_count; i++)
 		taken = program_put(&program_sites[i], taken);
+	return program_sites_count > 0;
+}
+
+// One number for what tells a file from others, and from what it was before a change. 0: the kernel
+// does not say.
+static uint64_t program_file(long fd)
+{
+	// Of struct stat: device, inode, size, when its content and when the inode was changed.
+	static const uint8_t words[] = { 0, 1, 6, 11, 12, 13, 14 };
+	uint64_t stat[32] = { 0 };
+	uint64_t number = 0;
+
+	if (kernel_failed(kernel(__NR_fstat, fd, stat)))
+		return 0;
+	for (size_t i = 0; i < sizeof(words); i++) {
+		number = (number ^ stat[words[i]]) * UINT64_C(0x9e3779b97f4a7c15);
+		number ^= number >> 32;
+	}
+	return number ? number : 1;
+}
+
+// Where a file without system calls is noted, if it is: one of two places. `taken` is set if so;
+// else it is where it may be noted.
+static _Atomic uint64_t *program_note(uint64_t file, bool *taken)
+{
+	_Atomic uint64_t *notes = recording_state->clock->callless;
+	_Atomic uint64_t *first = &notes[file % SEGMENT_CALLLESS];
+	_Atomic uint64_t *second = &notes[(file + 1) % SEGMENT_CALLLESS];
+	uint64_t at_first = __atomic_load_n(first, __ATOMIC_RELAXED);
+	uint64_t at_second = __atomic_load_n(second, __ATOMIC_RELAXED);
+
+	*taken = at_first == file || at_second == file;
+	return at_first && !at_second ? second : first;
 }
 
 // A segment of which the program may not read the code, or which is very large, is left alone.
@@ -352,16 +397,22 @@ static void program_object(const struct scope_object *object, uint8_t *window)
 	uint16_t count = 0;
 	const struct elf_program *program = scope_programs(object, &count);
 	struct program_code code = { .window = window };
+	bool found = false, known;
+	_Atomic uint64_t *note;
+	uint64_t file;
 
 	code.fd = kernel(__NR_openat, KERNEL_AT_FDCWD,
 			 object->name[0] ? object->name : "/proc/self/exe", 0x80000 /* O_CLOEXEC */,
 			 0);
 	if (kernel_failed(code.fd))
 		return;
+	file = program_file(code.fd);
+	note = program_note(file, &known);
+	known &= file != 0;
 	for (uint16_t i = 0; program && i < count; i++)
 		if (program[i].type == ELF_EH_FRAME)
 			code.header = (const uint8_t *)(object->bias + program[i].address);
-	for (uint16_t i = 0; program && i < count; i++) {
+	for (uint16_t i = 0; program && i < count && !known; i++) {
 		const struct elf_program *each = &program[i];
 
 		if (each->type != ELF_LOAD || !(each->flags & ELF_EXECUTABLE) ||
@@ -370,8 +421,10 @@ static void program_object(const struct scope_object *object, uint8_t *window)
 		code.start = object->bias + each->address;
 		code.end = code.start + each->file_size;
 		code.offset = each->offset;
-		program_patch(&code);
+		found |= program_patch(&code);
 	}
+	if (file && !known && !found && !code.unsure)
+		__atomic_store_n(note, file, __ATOMIC_RELAXED);
 	kernel(__NR_close, code.fd);
 }
 

@@ -49,7 +49,7 @@
 
 enum {
 	SEGMENT_MAGIC = 0x4d534454, // "TDSM"
-	SEGMENT_VERSION = 13,       // of the layout: the collector refuses others
+	SEGMENT_VERSION = 14,       // of the layout: the collector refuses others
 
 	SEGMENT_LANES_MAX = 4096,     // lane 0 included
 	SEGMENT_FRAMES_MAX = 1 << 20, // ids, of which 0 is none
@@ -60,6 +60,7 @@ enum {
 	SEGMENT_LANES_AT = SEGMENT_HEADER_AT + SEGMENT_HEADER_BYTES,
 	SEGMENT_LANE_BYTES = 128, // of a struct lane_shared
 	SEGMENT_MARK_BYTES = 64,
+	SEGMENT_CALLLESS = 128, // files that are known to have no system calls
 	SEGMENT_FRAMES_AT = SEGMENT_PART_BYTES + SEGMENT_LANES_MAX * SEGMENT_LANE_BYTES,
 	SEGMENT_FRAME_BYTES = 16, // of a struct segment_frame
 	SEGMENT_RINGS_AT = SEGMENT_FRAMES_AT + SEGMENT_FRAMES_MAX * SEGMENT_FRAME_BYTES,
@@ -174,6 +175,11 @@ struct segment_clock {
 	_Atomic uint32_t images;
 	_Atomic uint32_t unheard;
 	uint32_t unheard_max;
+
+	// By guests: files that one of them has looked through for system calls, and has found
+	// none; what the kernel says of each, as one number (recorder/patch_program_x64_linux.c).
+	// 0: none. The next process need not read them.
+	_Atomic uint64_t callless[SEGMENT_CALLLESS];
 };
 
 #define SEGMENT_CLOCK_STOP UINT64_MAX
@@ -470,7 +476,8 @@ _Static_assert(offsetof(struct segment_clock, tick_ns) == 16 &&
 		       offsetof(struct segment_clock, lengths) == 200 &&
 		       offsetof(struct segment_clock, look_after_ns) == 1928 &&
 		       offsetof(struct segment_clock, turn) == 1936 &&
-		       offsetof(struct segment_clock, unheard_max) == 1948,
+		       offsetof(struct segment_clock, unheard_max) == 1948 &&
+		       offsetof(struct segment_clock, callless) == 1952,
 	       "and so is a clock page");
 _Static_assert(offsetof(struct segment_hello, fork_head) == 48 &&
 		       offsetof(struct segment_hello, exe) == 72 &&

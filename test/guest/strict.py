@@ -79,6 +79,31 @@ def calls_of_libraries_that_are_opened_are_seen_too():
               f"calls of {kind} by the library")
 
 
+@test
+def a_library_that_changes_between_two_programs_is_looked_through_again():
+    raw, other = program("libraw_library.so"), program("libplugin_a.so")
+    again = f"{program('raw_opens')} ./changing.so {other}"
+    script = f"""
+        put() {{ cat "$1" > changing.so && truncate -s 1M changing.so; }}
+        put {other} && {program("raw_opens")} {raw} ./changing.so && put {raw} && {again} && {again}
+    """
+    record(["sh", "-c", script], "--force")
+    calls = Memory(program("raw_opens")).lines  # of all processes
+    equal(120, sum(call["kind"] == "mmap" and call["size"] == 77 * 4096 for call in calls),
+          "calls of mmap by the library")
+
+
+@test
+def what_one_program_was_looked_through_for_the_next_one_does_not_read():
+    def reads(count):
+        ended = record(["sh", "-c", "; ".join(["cat /proc/self/io"] * count)], "--force")
+        return [int(line.split()[1]) for line in ended.out.splitlines() if line.startswith("rchar")]
+
+    each = reads(3)
+    check(len(each) == 3 and each[1] == each[2] and each[0] - each[1] > 8192,
+          "bytes that each reads:", each)
+
+
 OTHER_NAMESPACE = """
 import ctypes
 libc = ctypes.CDLL(None)
