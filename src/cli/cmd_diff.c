@@ -2,7 +2,7 @@
 //
 // Two lists of runs. `diff a.tide b.tide` is one of each; `diff a1 a2 --against b1 b2` two; `diff a
 // --from 0 --to 10s --with-from 10s` is one trace on both sides, with another window for the
-// second. All runs are opened once before the comparison (try_all), so that each index is built
+// second. All runs are tried once before the comparison (try_all), so that each index is built
 // while no other is open.
 #include "cli/query_options.h"
 
@@ -113,23 +113,38 @@ static bool open_side(void *context, int side, uint32_t run, struct query_contex
 	return query_options_open(&options, asked, err);
 }
 
-// So that indexes are built while no other is open, and mistakes show before long work.
+// A trace whose index is to be built is opened for that, while no other is open. False: it cannot
+// be read.
+static bool try_run(struct request *request, int side, uint32_t run, struct err *err)
+{
+	const struct query_context_options options =
+		query_options_context(&cmd_diff, &request->options, &query_context_findings_rules);
+	const char *path = request->runs[side].paths[run];
+	struct query_context asked = { 0 };
+	struct reader *reader = reader_open(path, err);
+	// The first run of A is the one that diff_find opens first: its index may as well be built
+	// then.
+	bool ready = (side == 0 && run == 0) ||
+		     (reader && window_is_ready(path, reader, &options.window));
+	bool ok = reader != NULL;
+
+	reader_close(reader);
+	if (!ok || ready)
+		return ok;
+	ok = open_side(request, side, run, &asked, err);
+	query_context_close(&asked);
+	return ok;
+}
+
+// So that mistakes show before long work.
 static bool try_all(struct request *request, struct err *err)
 {
-	struct reader *first = reader_open(request->options.path, err);
-	bool ok = first != NULL;
+	bool ok = try_run(request, 0, 0, err);
 
 	ASSERT(request->runs[0].count > 0 && request->runs[1].count > 0);
-	reader_close(first);
-	// The first run of A is the one that diff_find opens first, so it is not opened here: its
-	// index would only be read twice. That it can be read at all was seen above.
 	for (int side = 1; ok && side >= 0; side--)
-		for (uint32_t run = side == 0; ok && run < request->runs[side].count; run++) {
-			struct query_context asked = { 0 };
-
-			ok = open_side(request, side, run, &asked, err);
-			query_context_close(&asked);
-		}
+		for (uint32_t run = side == 0; ok && run < request->runs[side].count; run++)
+			ok = try_run(request, side, run, err);
 	return ok;
 }
 

@@ -358,6 +358,35 @@ static bool heed_wish(struct window_options *options, struct err *err)
 
 // Without a wish of the caller's a trace of 65,536 events or fewer needs no index: pairing them all
 // takes so little that a file beside the trace is not worth it.
+static bool needs_none(const struct window_options *wanted, const struct reader *reader)
+{
+	return wanted->plain || (!wanted->index_path && !wanted->rebuild && !wanted->always &&
+				 reader_stats(reader)->events <= PLAIN_EVENTS);
+}
+
+bool window_is_ready(const char *trace_path, struct reader *reader,
+		     const struct window_options *options)
+{
+	struct window_options wanted = *options;
+	struct index_identity identity;
+	struct err ignored = { 0 };
+	bool ready, cached;
+	char *path;
+
+	if (wanted.rebuild || !heed_wish(&wanted, &ignored))
+		return false;
+	reader_scan(reader);
+	if (needs_none(&wanted, reader))
+		return true;
+	if (!index_identify(&identity, trace_path, reader, UINT64_MAX, &ignored))
+		return false;
+	path = wanted.index_path ? mem_copy_text(wanted.index_path)
+				 : window_source_path(trace_path, identity.recording_id, &cached);
+	ready = index_is_of(path, &identity);
+	mem_free(path);
+	return ready;
+}
+
 struct window *window_open(const char *trace_path, struct reader *reader,
 			   const struct window_options *options, struct err *err)
 {
@@ -371,8 +400,7 @@ struct window *window_open(const char *trace_path, struct reader *reader,
 	ok = heed_wish(&wanted, err);
 	if (ok)
 		reader_scan(reader);
-	window->plain = wanted.plain || (!wanted.index_path && !wanted.rebuild && !wanted.always &&
-					 ok && reader_stats(reader)->events <= PLAIN_EVENTS);
+	window->plain = ok && needs_none(&wanted, reader);
 	if (ok && window->plain && wanted.existing)
 		ok = err_set(err, ERR_FORMAT, "there is no index");
 	if (ok)

@@ -115,6 +115,11 @@ struct window *window_open(const char *trace_path, struct reader *reader,
 			   const struct window_options *options, struct err *err);
 void window_close(struct window *window); // NULL is allowed
 
+// Whether window_open has no index to build, as far as a look at its beginning tells: it is there,
+// or the trace needs none. The reader is scanned.
+bool window_is_ready(const char *trace_path, struct reader *reader,
+		     const struct window_options *options);
+
 // The same once more, for another thread and with a reader of its own: what was built or opened is
 // shared. `window` is borrowed: close it last.
 struct window *window_share(const struct window *window, struct reader *reader);

@@ -421,20 +421,30 @@ static bool is_sane(const struct index *index)
 	       index->files.address_blocks[INDEX_OF_NEVER].count == index->files.never_blocks_count;
 }
 
+// Whose it is comes first.
+static bool take_identity(struct index_in *in, const struct index_identity *identity,
+			  struct err *err)
+{
+	char found[sizeof magic];
+	struct index_identity whose;
+
+	index_in_take(in, found, sizeof found);
+	if (memcmp(found, magic, sizeof magic) != 0 || index_in_take_u64(in) != VERSION)
+		return err_set(err, ERR_FORMAT, "the index is of another version");
+	index_in_take(in, &whose, sizeof whose);
+	return memcmp(&whose, identity, sizeof whose) == 0 ||
+	       err_set(err, ERR_FORMAT, "the index belongs to another trace");
+}
+
 // In the order of put_all. What does not depend on the reader comes first, so that an index of
 // another trace is refused before anything of it is taken.
 static bool read_head(struct index *index, struct index_in *in,
 		      const struct index_identity *identity, const struct reader *reader,
 		      struct err *err)
 {
-	char found[sizeof magic];
-
-	index_in_take(in, found, sizeof found);
-	if (memcmp(found, magic, sizeof magic) != 0 || index_in_take_u64(in) != VERSION)
-		return err_set(err, ERR_FORMAT, "the index is of another version");
-	index_in_take(in, &index->identity, sizeof index->identity);
-	if (memcmp(&index->identity, identity, sizeof *identity) != 0)
-		return err_set(err, ERR_FORMAT, "the index belongs to another trace");
+	if (!take_identity(in, identity, err))
+		return false;
+	index->identity = *identity;
 	index_in_take(in, &index->shape, sizeof index->shape);
 	index->steps_end = index_in_take_u64(in);
 	index->duration_ns = index_in_take_u64(in);
@@ -482,6 +492,21 @@ bool index_open(struct index *index, const char *path, const struct index_identi
 	ok = read_head(index, &in, identity, reader, err);
 	index_in_close(&in);
 	return ok;
+}
+
+bool index_is_of(const char *path, const struct index_identity *identity)
+{
+	int directory = file_open_folder(path);
+	struct err ignored = { 0 };
+	struct index_in in;
+	bool is = directory >= 0 && index_in_open(&in, directory, "head", &ignored);
+
+	if (is) {
+		is = take_identity(&in, identity, &ignored);
+		index_in_close(&in);
+	}
+	file_close(directory);
+	return is;
 }
 
 // Names of marks are the index's own; others only borrow them, so they are const.
