@@ -30,21 +30,25 @@ static uint64_t hidden_allocator_number(const char *path, uint64_t size_bytes, u
 }
 
 // `known` is of the whole recording: a file is looked into once, however many processes map it. A
-// value is 0 where it has none, else its kind and 1.
+// value is 0 where it has none, else its kind and 1, and that many kinds more with symbols.
 void hidden_allocator_look(struct hidden_allocator_list *list, struct map *known, const char *path,
 			   const char *name, uint64_t size_bytes, uint64_t mtime_ns)
 {
 	uint64_t number = hidden_allocator_number(path, size_bytes, mtime_ns), *found;
-	bool added;
+	bool added, symbols = false;
 
 	found = map_put(known, number, &added);
-	if (added)
-		*found = (uint64_t)(hidden_allocator_in(path) + 1);
+	if (added) {
+		*found = (uint64_t)(hidden_allocator_in(path, &symbols) + 1);
+		if (*found > 0 && symbols)
+			*found += HIDDEN_ALLOCATOR_KINDS;
+	}
 	if (*found == 0)
 		return;
-	ASSERT(*found <= HIDDEN_ALLOCATOR_KINDS);
+	ASSERT(*found <= 2 * HIDDEN_ALLOCATOR_KINDS);
 	*MEM_ADD(list->list, list->count, list->capacity) = (struct hidden_allocator){
-		.what = kinds[*found - 1],
+		.what = kinds[(*found - 1) % HIDDEN_ALLOCATOR_KINDS],
+		.symbols = *found > HIDDEN_ALLOCATOR_KINDS,
 		.path = mem_copy_text(path),
 		.name = mem_copy_text(name),
 	};

@@ -2,9 +2,10 @@
 // seen.
 //
 // Such are programs and libraries that were linked with jemalloc or mimalloc and stripped
-// (Rust's programs and node's native modules often are). The functions have no names any more; the
-// texts that these allocators complain with are there still. For example, a file that takes mmap,
-// munmap and madvise from its C library and has "<jemalloc>: " among its constants has jemalloc.
+// (Rust's programs and node's native modules often are), or in which the functions have names that
+// are not known (jemalloc can be built with any prefix). The texts that these allocators complain
+// with are there still. For example, a file that takes mmap, munmap and madvise from its C library
+// and has "<jemalloc>: " among its constants has jemalloc.
 #pragma once
 
 #include "base/map.h"
@@ -15,6 +16,7 @@ enum { HIDDEN_ALLOCATOR_KINDS = 3 };
 // In one file of a process.
 struct hidden_allocator {
 	const char *what; // "jemalloc"
+	bool symbols;     // the file is not stripped: its functions have other names
 	char *path;       // for us
 	char *name;       // for the process; "": its executable
 };
@@ -33,9 +35,10 @@ void hidden_allocator_fini(struct hidden_allocator_list *list); // accepts { 0 }
 void hidden_allocator_look(struct hidden_allocator_list *list, struct map *known, const char *path,
 			   const char *name, uint64_t size_bytes, uint64_t mtime_ns);
 
-// That file's allocator is entered all the same: a debug file names its functions.
+// That file's allocator is entered all the same: its symbols or a debug file name its functions.
 void hidden_allocator_enter(struct hidden_allocator_list *list, const char *name);
 bool hidden_allocator_is_entered(const struct hidden_allocator_list *list, const char *name);
 
-// Which allocator is in that file and has no names: jemalloc, mimalloc, tcmalloc; or -1.
-int hidden_allocator_in(const char *path);
+// Which allocator is in that file and exports no malloc: jemalloc, mimalloc, tcmalloc; or -1.
+// `symbols` becomes whether the file has a table of all symbols.
+int hidden_allocator_in(const char *path, bool *symbols);

@@ -44,7 +44,8 @@ struct hidden_allocator_name {
 struct hidden_allocator_file {
 	int fd;
 	bool wide;      // of 64 bits
-	bool named;     // it has a table of all symbols, or one that has a malloc: that is entered
+	bool named;     // it has a malloc among its symbols: that is entered
+	bool symbols;   // it has a table of all symbols, which the recorder goes by
 	unsigned wants; // of the three functions
 	GElf_Shdr constants;
 	struct hidden_allocator_name *names; // in order
@@ -111,8 +112,9 @@ static void hidden_allocator_meet_malloc(struct hidden_allocator_file *file, con
 					 size_t left, uint64_t end_at)
 {
 	static const char *const names[] = {
-		"malloc",    "je_malloc",  "_rjem_malloc",     "_rjem_je_malloc", "tc_malloc",
-		"mi_malloc", "_mi_malloc", "moz_arena_malloc", "scalable_malloc"
+		"malloc",           "je_malloc",        "_rjem_malloc",   "_rjem_je_malloc",
+		"duckdb_je_malloc", "je_arrow_malloc",  "tc_malloc",      "mi_malloc",
+		"_mi_malloc",       "moz_arena_malloc", "scalable_malloc"
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
@@ -206,7 +208,8 @@ static void hidden_allocator_read_symbols(struct hidden_allocator_file *file, El
 	hidden_allocator_read(file, header, hidden_allocator_symbols);
 }
 
-// Its sections: whether a table has all symbols is known before any of them is read.
+// Its sections. Of a file with a table of all symbols only what it exports is read: what the
+// recorder finds in that table, it says (hidden_allocator_enter).
 static bool hidden_allocator_sections(struct hidden_allocator_file *file, Elf *elf)
 {
 	uint64_t dynamic_bytes = 0; // of what it exports; bun has that twice
@@ -224,13 +227,14 @@ static bool hidden_allocator_sections(struct hidden_allocator_file *file, Elf *e
 		name = elf_strptr(elf, names, header.sh_name);
 		if (header.sh_type == SHT_DYNSYM)
 			dynamic_bytes = header.sh_size;
-		file->named |= header.sh_type == SHT_SYMTAB && header.sh_size > dynamic_bytes;
+		file->symbols |= header.sh_type == SHT_SYMTAB && header.sh_size > dynamic_bytes;
 		if (name && strcmp(name, ".rodata") == 0 && header.sh_type == SHT_PROGBITS)
 			file->constants = header;
 	}
 	while (!file->named && (section = elf_nextscn(elf, section)) != NULL)
 		if (gelf_getshdr(section, &header) &&
-		    (header.sh_type == SHT_DYNSYM || header.sh_type == SHT_SYMTAB))
+		    (header.sh_type == SHT_DYNSYM ||
+		     (header.sh_type == SHT_SYMTAB && !file->symbols)))
 			hidden_allocator_read_symbols(file, elf, &header);
 	return !file->named && file->wants == HIDDEN_ALLOCATOR_WANTS &&
 	       file->constants.sh_size > 0 && file->constants.sh_size <= HIDDEN_ALLOCATOR_TEXT_MAX;
@@ -250,7 +254,7 @@ static void hidden_allocator_constants(struct hidden_allocator_file *file, size_
 }
 
 // The kind (an index of the list of kinds), or -1. NONBLOCK: the path may be a pipe by now.
-int hidden_allocator_in(const char *path)
+int hidden_allocator_in(const char *path, bool *symbols)
 {
 	struct hidden_allocator_file *file;
 	struct stat status;
@@ -269,6 +273,7 @@ int hidden_allocator_in(const char *path)
 	}
 	if (file->kinds)
 		found = __builtin_ctz(file->kinds);
+	*symbols = file->symbols;
 	MEM_FREE(file->names, file);
 	close(fd);
 	return found;

@@ -2,7 +2,7 @@
 // one is not looked for.
 #include "collect/hidden_allocator.h"
 
-int hidden_allocator_in(const char *)
+int hidden_allocator_in(const char *, bool *)
 {
 	return -1;
 }

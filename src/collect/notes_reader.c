@@ -310,9 +310,11 @@ static void read_as_is(struct image *image, struct payload *payload, enum trace_
 static void read_allocator(struct image *image, struct payload *payload)
 {
 	struct payload again = *payload;
+	uint64_t seen = payload_take(&again, 4);
 	char *text;
 
-	if (payload_take(&again, 4) == TRACE_SEEN_DEBUG && !again.short_) {
+	if (!again.short_ && (seen == TRACE_SEEN_DEBUG || seen == TRACE_SEEN_SYMBOLS ||
+			      seen == TRACE_SEEN_EXPORTED)) {
 		text = mem_copy_bytes(again.at, again.left);
 		hidden_allocator_enter(&image->hidden,
 				       text[strcspn(text, " ")] ? strchr(text, ' ') + 1 : "");
@@ -431,9 +433,11 @@ void notes_reader_tell_hidden(struct image *image)
 				   TRACE_NONE, TRACE_SEEN_STRIPPED, str_get(&text));
 		str_clear(&text);
 		str_format(&text,
-			   "%s has %s inside and is stripped: what is allocated with that is not "
-			   "recorded (try: a build with symbols, or its debug file)",
-			   each->path, each->what);
+			   "%s has %s inside and %s: what is allocated with that is not "
+			   "recorded%s",
+			   each->path, each->what,
+			   each->symbols ? "its functions have names of their own" : "is stripped",
+			   each->symbols ? "" : " (try: a build with symbols, or its debug file)");
 		trace_builder_warn(image->trace_builder, image->process, str_get(&text));
 	}
 	str_fini(&text);

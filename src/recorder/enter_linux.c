@@ -59,7 +59,8 @@ enum enter_family {
 	ENTER_FAMILIES,
 };
 
-#define ENTER_RUST "_rjem_" // what jemalloc's names begin with in Rust's programs
+// What jemalloc's names begin with where it is not je_: in Rust's programs, DuckDB's, Arrow's.
+static const char *const enter_prefixes[] = { "_rjem_", "duckdb_je_", "je_arrow_" };
 
 // An object that was entered.
 struct enter_object {
@@ -191,7 +192,8 @@ static void enter_know_beginning(const char *name)
 // before a hash is computed.
 static void enter_hash_all(void)
 {
-	enter_know_beginning(ENTER_RUST);
+	for (size_t i = 0; i < sizeof(enter_prefixes) / sizeof(*enter_prefixes); i++)
+		enter_know_beginning(enter_prefixes[i]);
 	for (uint32_t i = 0; i < enter_hooks_count(); i++) {
 		uint32_t at = enter_hash(__start_entered[i].name) % ENTER_HASHES;
 
@@ -202,22 +204,33 @@ static void enter_hash_all(void)
 	}
 }
 
-// The number of the hook for a function of that name, or UINT32_MAX. jemalloc's for Rust has names
-// of its own for the same.
+// The name made of both; NULL: it is longer than any hook's.
+static const char *enter_join(const char *begins, const char *rest, char buffer[ENTER_NAME_MAX])
+{
+	size_t length = text_length(begins), more = text_length(rest);
+
+	if (length + more >= ENTER_NAME_MAX)
+		return NULL;
+	memcpy(buffer, begins, length);
+	memcpy(buffer + length, rest, more + 1);
+	return buffer;
+}
+
+// The number of the hook for a function of that name, or UINT32_MAX. jemalloc's under other names
+// have those of je_.
 static uint32_t enter_hook_of(const char *name)
 {
-	static const char usual[] = "je_";
 	uint32_t beginning = enter_beginning(name);
-	const char *rest;
 	char buffer[ENTER_NAME_MAX];
 
 	if (!(enter_beginnings[beginning / 8] >> beginning % 8 & 1))
 		return UINT32_MAX;
-	rest = text_after(name, ENTER_RUST);
-	if (rest && text_length(rest) + sizeof(usual) <= sizeof(buffer)) {
-		memcpy(buffer, usual, sizeof(usual) - 1);
-		memcpy(buffer + sizeof(usual) - 1, rest, text_length(rest) + 1);
-		name = buffer;
+	for (size_t i = 0; i < sizeof(enter_prefixes) / sizeof(*enter_prefixes); i++) {
+		const char *rest = text_after(name, enter_prefixes[i]);
+		const char *joined = rest ? enter_join("je_", rest, buffer) : NULL;
+
+		if (joined)
+			name = joined;
 	}
 	for (uint32_t at = enter_hash(name) % ENTER_HASHES; enter_hashes[at];
 	     at = (at + 1) % ENTER_HASHES) {
@@ -264,6 +277,27 @@ static void enter_find_exported(void)
 			continue;
 		enter_now.at[i] = scope_find(enter_now.object, __start_entered[i].name);
 		enter_now.seen[i] = NOTE_SEEN_EXPORTED;
+	}
+}
+
+// jemalloc's under other names, of a file that is stripped and exports them.
+static void enter_find_prefixed(void)
+{
+	char name[ENTER_NAME_MAX];
+
+	for (size_t i = 0; i < sizeof(enter_prefixes) / sizeof(*enter_prefixes); i++) {
+		const char *prefix = enter_prefixes[i];
+
+		if (!scope_find(enter_now.object, enter_join(prefix, "malloc", name)))
+			continue;
+		for (uint32_t hook = 0; hook < enter_hooks_count(); hook++) {
+			const char *rest = text_after(__start_entered[hook].name, "je_");
+
+			if (!rest || enter_now.at[hook] || !enter_join(prefix, rest, name))
+				continue;
+			enter_now.at[hook] = scope_find(enter_now.object, name);
+			enter_now.seen[hook] = NOTE_SEEN_EXPORTED;
+		}
 	}
 }
 
@@ -556,6 +590,8 @@ static bool enter_look(const struct scope_object *object, bool exported)
 	if (exported)
 		enter_find_exported();
 	named = (inside_is_libc(object) && !static_is()) || enter_find_named();
+	if (!named)
+		enter_find_prefixed();
 	for (uint32_t family = 0; family < ENTER_FAMILIES; family++)
 		any |= has[family] = enter_has(family);
 	if (object == scope_objects() && !has[ENTER_USUAL] && enter_now.at[enter_hook_of("malloc")])

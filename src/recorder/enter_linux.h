@@ -12,11 +12,11 @@
 // Where the functions are is said by what the object exports (an executable, or the first malloc of
 // another namespace), by the symbol table of its file, or by the file of debugging information that
 // its build-id or its .gnu_debuglink leads to (object_file_linux.h). Functions that go by names of
-// their own (je_malloc, _rjem_malloc, mi_malloc, tc_malloc, moz_arena_malloc, scalable_malloc) are
-// entered where they can allocate and free; the usual names, where they are not exported, if they
-// are malloc, free and one more. A function that is only a jump to another one is followed, as
-// other functions may know that one; several names of one address are one function. What cannot be
-// moved is left as it is, and reported.
+// their own (je_malloc, _rjem_malloc, duckdb_je_malloc, mi_malloc, tc_malloc, moz_arena_malloc,
+// scalable_malloc) are entered where they can allocate and free; the usual names, where they are
+// not exported, if they are malloc, free and one more. A function that is only a jump to another
+// one is followed, as other functions may know that one; several names of one address are one
+// function. What cannot be moved is left as it is, and reported.
 //
 // What is not exported and goes through the same table of functions as malloc is entered with it
 // (enter_table_linux.h).

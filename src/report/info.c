@@ -249,7 +249,8 @@ const char *info_seen_how(const struct trace_allocator *allocator)
 	};
 
 	if (allocator->seen == TRACE_SEEN_STRIPPED && strcmp(allocator->name, "unknown") != 0)
-		return "not seen: its file is stripped, and nothing says where its functions are";
+		return "not seen: nothing says where its functions are (its file is stripped, or "
+		       "they have names of their own)";
 	return words[allocator->seen];
 }
 

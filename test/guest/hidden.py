@@ -63,7 +63,7 @@ def under_the_usual_names_in_a_program():
 @test
 def under_names_of_their_own():
     for prefix, name in (("je_", "jemalloc"), ("_rjem_", "jemalloc"), ("mi_", "mimalloc"),
-                         ("tc_", "tcmalloc")):
+                         ("tc_", "tcmalloc"), ("duckdb_je_", "jemalloc"), ("je_arrow_", "jemalloc")):
         trace = f"{prefix}.tide"
         record([build("program", jemalloc("jemalloc", prefix), prefix)], "--strict", trace=trace)
         check_seen(trace=trace)
@@ -361,6 +361,30 @@ def one_whose_table_of_symbols_says_nothing_of_it_is_as_good_as_stripped():
     ended = run([TIDEMARK, "record", "-f", "-o", "t.tide", "--", program])
     check("program has jemalloc inside and is stripped" in ended.err, ended.err)
     check(("jemalloc", "program", "stripped") in allocators()[0], allocators()[0])
+
+
+@test
+def one_with_names_that_are_not_known_is_told_though_it_is_not_stripped():
+    """Nobody asks for symbols that are there."""
+    program = build("program", jemalloc("jemalloc", "acme_"), "acme_")
+    ended = run([TIDEMARK, "record", "-f", "-o", "t.tide", "--", program])
+    said = "program has jemalloc inside and its functions have names of their own: what is allocated with that"
+    equal(1, ended.err.count(said), ended.err)
+    check("try: a build with symbols" not in ended.err, ended.err)
+    check(("jemalloc", "program", "stripped") in allocators()[0], allocators()[0])
+    check("or they have names of their own" in run([TIDEMARK, "info", "t.tide"]).out, "not in the text")
+
+
+@test
+def a_stripped_library_that_exports_its_own_names_is_entered():
+    """As a module of DuckDB's is that was stripped: no function of ours has these names."""
+    archive, prefix = jemalloc("jemalloc_pic", "duckdb_je_"), "duckdb_je_"
+    subprocess.run(["gcc", "-g", "-O1", "-fno-builtin", f"-DOWN(name)={prefix}##name", "-shared", "-fPIC", TEXT,
+                    archive, "-lm", "-lpthread", "-ldl", "-o", "plugin"], check=True)
+    subprocess.run(["strip", "plugin"], check=True)
+    record([caller(), "dlopen", "1", os.path.abspath("plugin")], "--strict", "-f", env=environment(**ROOMY))
+    check_seen()
+    check(("jemalloc", "plugin", "exported") in allocators()[0], allocators()[0])
 
 
 @test
