@@ -880,6 +880,9 @@ static bool ask_sums(struct window *window, const struct sums_question *question
 	plain_fini(&heaps.made);
 	if (!ok)
 		return failed(window, err);
+	// It was asked of the places of steps, too.
+	if (!is_sound(window, err))
+		return false;
 	if (!asks(query, WINDOW_VM))
 		return true;
 	vm.numbers = mem_alloc(count + 1, sizeof *vm.numbers);
@@ -906,7 +909,7 @@ bool window_series(struct window *window, const struct window_query *query, size
 		   struct window_bucket *buckets, size_t count, struct err *err)
 {
 	struct window_query whole = with_axis(window, query);
-	const struct window_sums to = { groups_count, count, .buckets = buckets };
+	const struct window_sums to = { groups_count, count, .buckets = buckets, .window = window };
 
 	return ask_sums(window, &series_question, &whole, &to, err);
 }
@@ -934,6 +937,7 @@ bool window_timeline(struct window *window, const struct window_query *query,
 		     struct window_bucket *buckets, size_t count, struct err *err)
 {
 	struct window_query whole = with_axis(window, query);
+	const struct window_sums to = { 1, count, .buckets = buckets, .window = window };
 
 	if (!is_sound(window, err))
 		return false;
@@ -941,5 +945,6 @@ bool window_timeline(struct window *window, const struct window_query *query,
 	whole.lifetime_min_ns = whole.lifetime_max_ns = 0;
 	if (window->plain || !asks(query, WINDOW_HEAP))
 		return window_series(window, &whole, 1, buckets, count, err);
-	return index_timeline(&window->index, &whole, buckets, count, err) || failed(window, err);
+	return (index_timeline(&window->index, &whole, &to, err) || failed(window, err)) &&
+	       is_sound(window, err);
 }

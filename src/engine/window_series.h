@@ -7,6 +7,11 @@
 // width to where the index has sums; peaks are exact for the borders that were used, no step is
 // left out or counted twice, and the window's own edges are not moved.
 //
+// Levels are those after events. Of a realloc that is one event only the outcome counts, where both
+// its steps are of the group and in the window: in between, the level is lower by all of the old
+// block, and never was. One step alone is a level of its own, and so are the halves of a realloc
+// that have other events between them.
+//
 // Levels drop when a process exits or execs, in any mode.
 #pragma once
 
@@ -46,10 +51,10 @@ bool window_changes(struct window *window, const struct window_query *query,
 		    bool (*each)(void *context, const struct window_change *change), void *context,
 		    struct err *err);
 
-// A stretch of a few hundred steps, summed up.
+// A stretch of a few hundred steps, summed up. A realloc is in one stretch with both its steps.
 struct window_stretch {
 	uint64_t from, to;              // edges
-	uint64_t bytes_low, bytes_high; // of the levels after its steps
+	uint64_t bytes_low, bytes_high; // of the levels after its events
 	uint64_t bytes_end;             // the level at `to`
 };
 
@@ -87,6 +92,7 @@ struct window_sums {
 		struct heap_amount *classes; // WINDOW_LIFETIME_CLASSES each
 		uint64_t *numbers;
 	};
+	struct window *window; // of buckets: is asked for the edges that split an event
 };
 
 // 0 to 7 ns have a class each; then eight classes to each power of two.

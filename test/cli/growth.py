@@ -184,6 +184,105 @@ def each_process_is_judged_over_its_own_life():
     assert rows[0]["process"] == 43 and rows[0]["exe"] == "/bin/worker"
 
 
+INDEXES = ("never", "always", "tiny")
+PAGE = 4096
+
+
+def grows_by_realloc(trace, name="grow", thread=0, began_us=0, every_us=50000, until_us=60 * SECOND, small=0, shrinks=0,
+                     names=None):
+    """A buffer that realloc enlarges by a page to the end, with small blocks between; each `shrinks`th time it is made
+    smaller by half a page first. `names`: the functions that take turns."""
+    names = names or [name]
+    buffer, size = trace.alloc(began_us, stack(names[0]), PAGE, thread=thread), PAGE
+    for k, time_us in enumerate(range(began_us + every_us, until_us, every_us), 1):
+        for n in range(small):
+            trace.free(time_us - 7, trace.alloc(time_us - 9, stack("small"), 16 + n % 50, thread=thread), thread=thread)
+        if shrinks and k % shrinks == 0:
+            buffer = trace.realloc(time_us, stack(names[k % len(names)]), buffer, size - PAGE // 2, thread=thread)
+        size += PAGE
+        buffer = trace.realloc(time_us, stack(names[k % len(names)]), buffer, size, thread=thread)
+    return buffer
+
+
+def is_buffer(row, name="grow", every_us=50000, lived_us=60 * SECOND):
+    """Of pages that a buffer had from a tenth of its life to a twentieth before its end, less a bucket's."""
+    slope = PAGE * SECOND / every_us
+    span = lived_us / SECOND * 0.85
+    assert functions(row)[1] == name and row["verdict"] == "grows", row
+    assert math.isclose(row["slope_bytes_per_s"], slope, rel_tol=0.02), (row, slope)
+    assert math.isclose(row["grown_bytes"], slope * span * 59 / 60, rel_tol=0.02), row
+    assert math.isclose(row["live_bytes"], slope * lived_us / SECOND * 0.95, rel_tol=0.02), row
+    assert row["grown_count"] == 0, row  # it is one block
+
+
+@test
+def a_buffer_that_realloc_enlarges_to_the_end_grows():
+    """Between the halves of a realloc the level is lower by the whole buffer, and never was."""
+    for small in (0, 1, 9):  # some reallocs are in two of an index's blocks, and of its levels
+        for shrinks in (0, 3):
+            trace = Trace()
+            grows_by_realloc(trace, small=small, shrinks=shrinks)
+            path = trace.write(f"buffer{small}{shrinks}.tide", 60 * SECOND)
+            for index in INDEXES:
+                for words in ([], ["--frame", "^grow$"], ["--size", "4K.."], ["--lifetime", "0.."]):
+                    rows = answer("growth", path, *words, env={"TIDEMARK_INDEX": index})["rows"]
+                    assert len(rows) == 1, (small, index, words, rows)
+                    is_buffer(rows[0])
+
+
+@test
+def buffers_of_several_processes_grow_each_for_itself():
+    trace = Trace()
+    child = trace.process("/bin/worker", 43, began_us=20 * SECOND)
+    grows_by_realloc(trace)
+    grows_by_realloc(trace, "other", thread=child, began_us=20 * SECOND, every_us=40000)
+    trace.note(60 * SECOND, f"end p{child} exit=0")
+    path = trace.write("buffers.tide", 60 * SECOND)
+    for index in INDEXES:
+        rows = answer("growth", path, env={"TIDEMARK_INDEX": index})["rows"]
+        assert len(rows) == 2, rows
+        for row in rows:
+            if row["process"] == 43:
+                is_buffer(row, "other", 40000, 40 * SECOND)
+            else:
+                is_buffer(row)
+
+
+@test
+def of_a_row_that_has_one_half_of_a_realloc_the_level_falls():
+    """The buffer goes from one function to the other and back: each of them has nothing in between. Both together
+    have it all the time."""
+    trace = Trace()
+    grows_by_realloc(trace, names=("ping", "pong"))
+    path = trace.write("turns.tide", 60 * SECOND)
+    for index in INDEXES:
+        env = {"TIDEMARK_INDEX": index}
+        assert answer("growth", path, env=env)["rows"] == []
+        for words in (["--frame", "^ping$"], ["--frame", "^pong$"]):
+            assert answer("growth", path, *words, env=env)["rows"] == []
+
+
+@test
+def a_realloc_that_fails_ends_nothing_and_one_in_two_halves_does():
+    for failed in (True, False):
+        trace = Trace()
+        other = trace.process("/bin/worker", 43)
+        buffer, size = trace.alloc(0, stack("grow"), PAGE), PAGE
+        for k, time_us in enumerate(range(50000, 60 * SECOND, 50000)):
+            if k % 10 == 9:
+                buffer = trace.realloc_apart(time_us, stack("grow"), buffer, size * 4 if failed else size, failed=failed,
+                                             then=lambda at=time_us: trace.alloc(at, stack("other"), 1, thread=other))
+            size += PAGE
+            buffer = trace.realloc(time_us, stack("grow"), buffer, size)
+        path = trace.write("apart.tide", 60 * SECOND)
+        for index in INDEXES:
+            rows = answer("growth", path, env={"TIDEMARK_INDEX": index})["rows"]
+            # With others' calls between its halves a realloc is a free and an allocation.
+            assert len(rows) == failed, (index, rows)
+            for row in rows:
+                is_buffer(row)
+
+
 @test
 def for_people_it_looks_like_this():
     golden("growth.txt", run("growth", everything()).stdout)

@@ -584,7 +584,7 @@ static void ask_all(struct index *index)
 		window_result_fini(&result);
 		index_detail(index, &clock, &query, details, 3, &err);
 		index_walk(index, &clock, &query, any, &count, NULL, &err);
-		index_timeline(index, &query, buckets, BUCKETS, &err);
+		index_timeline(index, &query, &series, &err);
 		index_series(index, &clock, &query, &series, &err);
 		memset(flows, 0, sizeof flows);
 		index_flows(index, &clock, &query, &flowing, &err);

@@ -43,6 +43,17 @@ class Trace:
         self.events.append((time_us, f"t{thread} realloc {self.stack(stack)} {old:#x} -> {self.address:#x} {size}"))
         return self.address
 
+    def realloc_apart(self, time_us, stack, old, size, then, thread=0, failed=False):
+        """The same in two halves with what `then` does between them; `failed`: the block stays where it is."""
+        self.events.append((time_us, f"t{thread} realloc-free {old:#x}"))
+        then()
+        if failed:
+            self.events.append((time_us, f"t{thread} realloc-undo {self.stack(stack)} {old:#x} {size}"))
+            return old
+        self.address += size + 16
+        self.events.append((time_us, f"t{thread} realloc-alloc {self.stack(stack)} {self.address:#x} {size}"))
+        return self.address
+
     def free(self, time_us, address, thread=0):
         self.events.append((time_us, f"t{thread} free {address:#x}"))
 

@@ -4,6 +4,7 @@
 import copy
 import json
 import os
+import random
 import re
 import threading
 from urllib.parse import quote
@@ -344,6 +345,66 @@ def a_buffer_that_realloc_doubles_is_one_peak():
     with Server(path) as server:
         told = valid(server.ask("/api/peaks"), "view-peaks")["peaks"]
         equal([(8 << 20, 8 << 20, 1700)], [(peak["bytes"], peak["rise_bytes"], peak["time_ns"]) for peak in told])
+
+
+def levels_of_buckets(steps, duration, count):
+    """The lowest and highest level of each bucket, the one that it begins with included, from levels by time."""
+    found, level, at = [], 0, 0
+    for bucket in range(count):
+        lowest = highest = level
+        while at < len(steps) and (steps[at][0] * count <= duration * (bucket + 1) or bucket + 1 == count):
+            level = steps[at][1]
+            lowest, highest = min(lowest, level), max(highest, level)
+            at += 1
+        found.append((lowest, highest, level))
+    return found
+
+
+@test
+def a_realloc_is_one_step_of_every_level():
+    """What reads levels agrees on a buffer that grows, shrinks and grows again, beside small blocks of another stack."""
+    choose = random.Random(5)
+    lines, steps, level, size, address = [], [(0, 0)], 0, 1000, 1 << 32
+    lines.append(f"@1000 t malloc s {address:#x} {size}")
+    steps.append((1000, size))
+    level = size
+    small = []
+    for k in range(2, 3000):
+        time = 1000 * k
+        if choose.random() < 0.3:
+            address += 1 << 24
+            new = max(1, size + choose.randrange(-3000, 4097))
+            lines.append(f"@{time} t realloc s {address - (1 << 24):#x} -> {address:#x} {new}")
+            level += new - size
+            size = new
+        elif small and choose.random() < 0.5:
+            block, bytes_ = small.pop()
+            lines.append(f"@{time} t free {block:#x}")
+            level -= bytes_
+        else:
+            small.append((0x10000 + 128 * k, choose.randrange(1, 100)))
+            lines.append(f"@{time} t malloc u {small[-1][0]:#x} {small[-1][1]}")
+            level += small[-1][1]
+        steps.append((time, level))
+    path = assemble("moved", 'process p pid=1\nthread t\nstack s "buffer"\nstack u "other"\n' + "\n".join(lines) +
+                    "\n@3000000 end p exit=0\nend\n")
+    top = max(level for _, level in steps)
+    equal(top, json.loads(command("report", path))["heap"]["peak_bytes"])
+    for index in ("never", "always", "tiny"):
+        os.environ["TIDEMARK_INDEX"] = index
+        with Server(path) as server:
+            del os.environ["TIDEMARK_INDEX"]
+            equal(top, server.ask("/api/view")["peak"]["heap"]["bytes"])
+            equal(top, max(peak["bytes"] for peak in valid(server.ask("/api/peaks"), "view-peaks")["peaks"]))
+            for count in (7, 60, 900):
+                expected = levels_of_buckets(steps, 3000000, count)
+                # Of all there is, from the index's levels: borders of long buckets may be moved.
+                told = valid(server.ask(f"/api/timeline?buckets={count}"), "view-timeline")
+                equal(min(low for low, _, _ in expected[1:-1]), min(told["low_bytes"][1:-1]))
+                equal(top, max(told["peak_bytes"]))
+                # With a filter, step by step.
+                told = valid(server.ask(f"/api/timeline?buckets={count}&size=1.."), "view-timeline")
+                equal(expected[:-1], list(zip(told["low_bytes"], told["peak_bytes"], told["end_bytes"]))[:-1])
 
 
 @test

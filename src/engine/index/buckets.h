@@ -3,7 +3,7 @@
 //     buckets_begin       the level at the left edge
 //       buckets_go        a time is reached; times never fall
 //       buckets_set       the level from here on
-//       buckets_move      the same, of one block that begins or ends
+//       buckets_move      the same, of one block that begins or ends, but for the lowest level
 //     buckets_end         fills what is left
 #pragma once
 
@@ -33,8 +33,9 @@ void buckets_set(struct buckets_row *row, struct heap_amount level);
 void buckets_end(struct buckets_row *row, const struct buckets_axis *axis);
 
 // Without a jump for which of the two it is, as nobody can predict that; that a level is higher or
-// lower than all of its bucket is rare.
-static inline void buckets_move(struct buckets_row *row, uint64_t size, bool ends)
+// lower than all of its bucket is rare. True: it is lower, which the caller sets by buckets_set if
+// the level was ever there.
+static inline bool buckets_move(struct buckets_row *row, uint64_t size, bool ends)
 {
 	uint64_t minus = 0 - (uint64_t)ends;
 	struct window_bucket *open = row->open;
@@ -44,8 +45,7 @@ static inline void buckets_move(struct buckets_row *row, uint64_t size, bool end
 	row->level = (struct heap_amount){ count, bytes };
 	if (bytes > open->bytes_peak)
 		open->bytes_peak = bytes;
-	if (bytes < open->bytes_low)
-		open->bytes_low = bytes;
 	if (count > open->count_peak)
 		open->count_peak = count;
+	return bytes < open->bytes_low;
 }

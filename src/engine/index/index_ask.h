@@ -86,9 +86,10 @@ bool index_collect(struct index *index, struct index_clock *clock, const struct 
 bool index_detail(struct index *index, struct index_clock *clock, const struct window_query *query,
 		  struct window_detail *details, size_t count, struct err *err);
 
-// The query's from_ns and to_ns are set. The three with `to` have one form, for a table of them.
+// The query's from_ns and to_ns are set. Three of those with `to` have one form, for a table of
+// them. Without to->window, the level between the two steps of a realloc counts as any other.
 bool index_timeline(struct index *index, const struct window_query *query,
-		    struct window_bucket *buckets, size_t count, struct err *err);
+		    const struct window_sums *to, struct err *err);
 // What window_detail tells of all there is, without lifetimes: from levels.
 bool index_peak_of_all(struct index *index, struct index_clock *clock,
 		       const struct window_query *query, struct window_detail *detail,

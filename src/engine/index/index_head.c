@@ -23,7 +23,7 @@ _Static_assert(sizeof(struct index_identity) == 32, "is on disk as it is in memo
 _Static_assert(sizeof(struct index_shape) == 48, "is on disk as it is in memory");
 _Static_assert(sizeof(struct reader_place) == 40, "is on disk as it is in memory");
 
-enum { VERSION = 14 };
+enum { VERSION = 15 };
 
 // What a site or a cell takes at least.
 enum { SITE_BYTES_MIN = 5, CELL_BYTES_MIN = 2 };

@@ -179,7 +179,7 @@ static bool tell_runs(const struct index_scan *scan, const struct index_block *b
 
 	ASSERT(!scan->all);
 	while (i < end) {
-		struct index_scan_run told = { .ops = block->ops + i };
+		struct index_scan_run told = { .step = block->first + i, .ops = block->ops + i };
 		uint32_t until = end;
 
 		while (run + 1 < runs_end && run[1].at <= i)

@@ -20,6 +20,7 @@ struct index_scan_step {
 
 // Steps of a block, one after the other, that have one time.
 struct index_scan_run {
+	uint64_t step;       // the first one
 	const uint32_t *ops; // cell << 1 | ends, also of cells that are in no group
 	uint32_t count;
 	uint32_t ahead; // for so many of them the cell of INDEX_SCAN_AHEAD steps later is worth

@@ -88,11 +88,37 @@ bool index_collect(struct index *index, struct index_clock *clock, const struct 
 // ---- series ----
 
 struct series {
+	struct window *window;
 	struct buckets_axis axis;
 	struct buckets_row *rows;
 	size_t rows_count;
 	size_t at; // the bucket that all rows have got to
+	// A level that may never have been there: after the first step of a realloc, until it is
+	// known whether the second one is of the same row. NULL: there is none.
+	struct buckets_row *fallen;
+	uint64_t fallen_step;
 };
+
+// A level that is lower than all of its bucket, after a step: false if it is the first of a
+// realloc's, whose other half may come next. Few levels are that low, so it is asked of few.
+static bool has_fallen(struct series *series, uint64_t step, struct buckets_row *row)
+{
+	if (!series->window || !window_edge_splits(series->window, step + 1))
+		return true;
+	series->fallen = row;
+	series->fallen_step = step;
+	return false;
+}
+
+// The next step that is shown: if it is the other half, in the same row, the level was never there.
+static void settle(struct series *series, uint64_t step, const struct buckets_row *row, bool up)
+{
+	struct buckets_row *fallen = series->fallen;
+
+	series->fallen = NULL;
+	if (fallen && (fallen != row || !up || step != series->fallen_step + 1))
+		buckets_set(fallen, fallen->level);
+}
 
 // Amounts are unsigned: taking away is adding the two's complement, and the level comes out
 // right.
@@ -102,10 +128,16 @@ static bool series_step(void *context, const struct index_scan_step *step)
 	struct buckets_row *row = &series->rows[step->group];
 	struct heap_amount level = row->level;
 
+	if (series->fallen)
+		settle(series, step->step, row, step->up);
 	level.count += step->up ? step->amount.count : 0 - step->amount.count;
 	level.bytes += step->up ? step->amount.bytes : 0 - step->amount.bytes;
 	buckets_go(row, buckets_find(&series->axis, step->time_ns));
-	buckets_set(row, level);
+	if (step->up || step->exit || level.bytes >= row->open->bytes_low ||
+	    has_fallen(series, step->step, row))
+		buckets_set(row, level);
+	else
+		row->level = level;
 	return true;
 }
 
@@ -117,17 +149,34 @@ static void series_run(void *context, const struct index_scan *scan,
 	const struct cells *cells = &scan->index->cells;
 	size_t bucket = buckets_find(&series->axis, run->time_ns);
 
+	if (series->fallen) {
+		uint32_t group = index_scan_group(scan, run->ops[0] >> 1);
+
+		settle(series, run->step, group == WINDOW_SKIP ? NULL : &series->rows[group],
+		       !(run->ops[0] & 1));
+	}
 	for (; series->at < bucket; series->at++)
 		for (size_t g = 0; g < series->rows_count; g++)
 			buckets_go(&series->rows[g], series->at + 1);
 	for (uint32_t i = 0; i < run->count; i++) {
 		uint32_t cell = run->ops[i] >> 1, group = index_scan_group(scan, cell);
+		struct buckets_row *row;
 
 		if (i < run->ahead)
 			index_scan_expect(scan, run->ops[i + INDEX_SCAN_AHEAD] >> 1);
-		if (group != WINDOW_SKIP)
-			buckets_move(&series->rows[group], cells_cell(cells, cell).size,
-				     run->ops[i] & 1);
+		if (group == WINDOW_SKIP)
+			continue;
+		row = &series->rows[group];
+		if (!buckets_move(row, cells_cell(cells, cell).size, run->ops[i] & 1))
+			continue;
+		// Both halves of a realloc have one time, so mostly the other is here, too.
+		if (i + 1 < run->count &&
+		    (run->ops[i + 1] & 1 || index_scan_group(scan, run->ops[i + 1] >> 1) != group))
+			buckets_set(row, row->level);
+		else if (has_fallen(series, run->step + i, row))
+			buckets_set(row, row->level);
+		else if (i + 1 < run->count)
+			series->fallen = NULL;
 	}
 }
 
@@ -136,7 +185,8 @@ static void series_run(void *context, const struct index_scan *scan,
 bool index_series(struct index *index, struct index_clock *, const struct window_query *query,
 		  const struct window_sums *to, struct err *err)
 {
-	struct series series = { .axis = { query->from_ns, query->to_ns, to->count } };
+	struct series series = { .window = to->window,
+				 .axis = { query->from_ns, query->to_ns, to->count } };
 	size_t groups_count = to->groups_count;
 	struct index_groups groups;
 	struct index_scan scan = { .index = index,
@@ -159,6 +209,7 @@ bool index_series(struct index *index, struct index_clock *, const struct window
 	for (size_t g = 0; levels && g < groups_count; g++)
 		buckets_begin(&series.rows[g], to->buckets + g * to->count, levels[g]);
 	ok = levels && index_scan(&scan, err);
+	settle(&series, 0, NULL, false);
 	for (size_t g = 0; ok && g < groups_count; g++)
 		buckets_end(&series.rows[g], &series.axis);
 	MEM_FREE(levels, series.rows);
@@ -170,7 +221,7 @@ bool index_series(struct index *index, struct index_clock *, const struct window
 
 // An entry of a levels file goes into the bucket of its time, which is that of its last step. Its
 // highest, lowest and last level are set one after the other; in which order they were is not
-// known, and only the last stays.
+// known, and only the last stays. All three are levels after events.
 static void put_level(struct buckets_row *row, const struct buckets_axis *axis,
 		      const struct index_level *level)
 {
@@ -185,30 +236,55 @@ static void put_level(struct buckets_row *row, const struct buckets_axis *axis,
 
 // A row that is being filled from levels and from steps.
 struct timeline {
+	struct window *window;
+	uint64_t edge, to; // so far, and in the end
 	struct buckets_axis axis;
 	struct buckets_row row;
 	struct index_scan scan;
 	struct index_block block;
 };
 
-// Steps by themselves, of everything: as if they were a series of one group. The block that was
-// decoded last is kept, for the steps at the other end may be in it.
-static bool put_steps(struct index *index, uint64_t from, uint64_t to, struct timeline *line,
-		      struct err *err)
+// Steps by themselves, of everything, from where the line is: as if they were a series of one
+// group. The block that was decoded last is kept, for the steps at the other end may be in it.
+static bool put_steps(struct index *index, uint64_t to, struct timeline *line, struct err *err)
 {
-	struct series series = { .axis = line->axis, .rows = &line->row };
+	struct series series = { .window = line->window, .axis = line->axis, .rows = &line->row };
 	struct index_scan *scan = &line->scan;
+	bool ok;
 
-	if (from >= to)
+	if (line->edge >= to)
 		return true;
 	scan->index = index;
 	scan->all = true;
 	scan->visit = series_step;
 	scan->kept = &line->block;
-	scan->from = from;
+	scan->from = line->edge;
 	scan->to = to;
 	scan->context = &series;
-	return index_scan(scan, err);
+	ok = index_scan(scan, err);
+	settle(&series, 0, NULL, false);
+	line->edge = to;
+	return ok;
+}
+
+static bool are_damaged(struct err *err)
+{
+	return err_set(err, ERR_FORMAT, "levels of the index are damaged");
+}
+
+// Where the entry of levels0 ends whose steps are those before a multiple of 2^level_log2: there,
+// or a step later. `found` is the entry; before the first of all there is none.
+static bool entry_end(struct index *index, uint64_t step, struct index_level *found, uint64_t *edge,
+		      struct err *err)
+{
+	uint64_t entry = step >> index->shape.level_log2;
+
+	*found = (struct index_level){ 0 };
+	if (entry > 0 && !vault_read(&index->files.levels[0], (entry - 1) * sizeof *found, found,
+				     sizeof *found, err))
+		return false;
+	*edge = step + found->over;
+	return *edge <= index->steps_end || are_damaged(err);
 }
 
 // Entries of one file, from step to step, both multiples of what an entry has. One that reaches
@@ -229,15 +305,17 @@ static bool put_levels(struct index *index, unsigned file, uint64_t from, uint64
 		ok = vault_read(&index->files.levels[file], at * sizeof *list, list,
 				count * sizeof *list, err);
 		for (size_t i = 0; ok && i < count; i++) {
-			uint64_t step = (at + i) << log2;
+			uint64_t step = (at + i) << log2, next = step + (UINT64_C(1) << log2);
 
-			if (buckets_find(&line->axis, list[i].time_ns) > line->row.at + 1)
-				ok = file ? put_levels(index, file - 1, step,
-						       step + (UINT64_C(1) << log2), line, err)
-					  : put_steps(index, step, step + (UINT64_C(1) << log2),
-						      line, err);
-			else
+			if (next + list[i].over > line->to) {
+				ok = are_damaged(err);
+			} else if (buckets_find(&line->axis, list[i].time_ns) > line->row.at + 1) {
+				ok = file ? put_levels(index, file - 1, step, next, line, err)
+					  : put_steps(index, next + list[i].over, line, err);
+			} else {
 				put_level(&line->row, &line->axis, &list[i]);
+				line->edge = next + list[i].over;
+			}
 		}
 	}
 	mem_free(list);
@@ -268,32 +346,56 @@ static bool level_at(struct index *index, uint64_t edge, struct timeline *line,
 	unsigned log2 = index->shape.level_log2;
 	uint64_t entries = index->files.levels[0].size / sizeof(struct index_level);
 	uint64_t entry = edge >> log2 < entries ? edge >> log2 : entries;
-	struct index_level found = { 0 };
+	struct index_level found;
 	struct buckets_axis axis = line->axis;
 	struct window_bucket bucket;
 	bool ok;
 
-	if (entry > 0 && !vault_read(&index->files.levels[0], (entry - 1) * sizeof found, &found,
-				     sizeof found, err))
+	if (!entry_end(index, entry << log2, &found, &line->edge, err) ||
+	    // Of an edge between the two steps of a realloc the entry has both.
+	    (line->edge > edge && !entry_end(index, (entry - 1) << log2, &found, &line->edge, err)))
 		return false;
 	line->axis = (struct buckets_axis){ 0, 0, 1 };
 	buckets_begin(&line->row, &bucket,
 		      (struct heap_amount){ found.count_end, found.bytes_end });
-	ok = put_steps(index, entry << log2, edge, line, err);
+	ok = put_steps(index, edge, line, err);
 	line->axis = axis;
 	*level = line->row.level;
 	return ok;
 }
 
+// The multiples of 2^level_log2 between which there are whole entries of levels0 for a window. Its
+// last step may be the first of a realloc's, which an entry has with the second one.
+static bool find_whole(struct index *index, const struct window_query *query, uint64_t *from,
+		       uint64_t *to, struct err *err)
+{
+	unsigned log2 = index->shape.level_log2;
+	uint64_t have = index->files.levels[0].size / sizeof(struct index_level) << log2, edge;
+	struct index_level found;
+
+	*from = round_up(query->from, log2);
+	*to = query->to < have ? query->to >> log2 << log2 : have;
+	if (*from >= *to)
+		return true;
+	if (!entry_end(index, *to, &found, &edge, err))
+		return false;
+	if (edge > query->to)
+		*to -= UINT64_C(1) << log2;
+	return true;
+}
+
 // Steps, then entries of ever coarser files, then of finer ones, then steps.
-static bool put_all(struct index *index, unsigned file, uint64_t from, uint64_t to,
+static bool put_all(struct index *index, unsigned file, const struct window_query *query,
 		    struct timeline *line, struct err *err)
 {
-	uint64_t up[INDEX_LEVELS], down[INDEX_LEVELS];
+	uint64_t up[INDEX_LEVELS], down[INDEX_LEVELS], from, to, edge;
+	struct index_level found;
 	unsigned files = 0;
 	bool ok;
 
-	for (; files <= file; files++) {
+	if (!find_whole(index, query, &from, &to, err))
+		return false;
+	for (; files <= file && from < to; files++) {
 		unsigned size = index->shape.level_log2 + files * INDEX_LEVEL_STEP_LOG2;
 		uint64_t have = index->files.levels[files].size / sizeof(struct index_level)
 				<< size;
@@ -306,34 +408,35 @@ static bool put_all(struct index *index, unsigned file, uint64_t from, uint64_t 
 			break;
 	}
 	if (files == 0)
-		return put_steps(index, from, to, line, err);
-	ok = put_steps(index, from, up[0], line, err);
+		return put_steps(index, query->to, line, err);
+	ok = entry_end(index, up[0], &found, &edge, err) && put_steps(index, edge, line, err);
 	for (unsigned i = 0; i + 1 < files && ok; i++)
 		ok = put_levels(index, i, up[i], up[i + 1], line, err);
 	ok = ok && put_levels(index, files - 1, up[files - 1], down[files - 1], line, err);
 	for (unsigned i = files - 1; i-- > 0 && ok;)
 		ok = put_levels(index, i, down[i + 1], down[i], line, err);
-	return ok && put_steps(index, down[0], to, line, err);
+	return ok && put_steps(index, query->to, line, err);
 }
 
 // Short windows are read step by step, longer ones from levels (see the example on top).
 bool index_timeline(struct index *index, const struct window_query *query,
-		    struct window_bucket *buckets, size_t count, struct err *err)
+		    const struct window_sums *to, struct err *err)
 {
-	struct timeline line = { .axis = { query->from_ns, query->to_ns, count } };
+	struct timeline line = { .window = to->window,
+				 .to = query->to,
+				 .axis = { query->from_ns, query->to_ns, to->count } };
 	uint64_t steps = query->to - query->from;
 	struct heap_amount level;
 	bool ok;
 
-	ASSERT(count > 0);
+	ASSERT(to->count > 0);
 	ASSERT(query->from <= query->to);
 	ok = level_at(index, query->from, &line, &level, err);
-	buckets_begin(&line.row, buckets, level);
-	if (ok && steps / count >> index->shape.level_log2 == 0)
-		ok = put_steps(index, query->from, query->to, &line, err);
+	buckets_begin(&line.row, to->buckets, level);
+	if (ok && steps / to->count >> index->shape.level_log2 == 0)
+		ok = put_steps(index, query->to, &line, err);
 	else if (ok)
-		ok = put_all(index, best_file(index, steps, count), query->from, query->to, &line,
-			     err);
+		ok = put_all(index, best_file(index, steps, to->count), query, &line, err);
 	buckets_end(&line.row, &line.axis);
 	index_block_fini(&line.block);
 	return ok;
@@ -346,8 +449,9 @@ static bool high_between(struct index *index, uint64_t from, uint64_t to,
 			 struct window_bucket *high, struct err *err)
 {
 	const struct window_query query = { .from = from, .to = to };
+	const struct window_sums sums = { .groups_count = 1, .count = 1, .buckets = high };
 
-	return index_timeline(index, &query, high, 1, err);
+	return index_timeline(index, &query, &sums, err);
 }
 
 // The first or the last beginning among some steps.
@@ -531,6 +635,7 @@ bool index_changes(struct index *index, const struct window_query *query,
 struct curve {
 	struct changing changing;
 	bool (*whole)(void *context, const struct window_stretch *stretch);
+	uint64_t edge; // so far
 	struct index_scan scan;
 	struct index_block block;
 	uint64_t *exits; // steps of the window, rising
@@ -557,13 +662,18 @@ static bool has_exit(struct curve *curve, uint64_t from, uint64_t to)
 	return curve->exit < curve->exits_count && curve->exits[curve->exit] < to;
 }
 
-static bool show_changes(struct curve *curve, uint64_t from, uint64_t to, struct err *err)
+// From where the curve is.
+static bool show_changes(struct curve *curve, uint64_t to, struct err *err)
 {
-	curve->scan.from = from;
+	bool ok;
+
+	curve->scan.from = curve->edge;
 	curve->scan.to = to;
 	curve->scan.context = &curve->changing;
 	curve->scan.kept = &curve->block;
-	return from >= to || curve->changing.stopped || index_scan(&curve->scan, err);
+	ok = curve->edge >= to || curve->changing.stopped || index_scan(&curve->scan, err);
+	curve->edge = to;
+	return ok;
 }
 
 // Entries of the finest levels, from step to step.
@@ -584,15 +694,21 @@ static bool show_levels(struct curve *curve, uint64_t from, uint64_t to, struct 
 		     vault_read(&index->files.levels[0], at * sizeof *list, list,
 				count * sizeof *list, err);
 		for (size_t i = 0; ok && i < count; i++) {
-			const struct window_stretch stretch = { .from = (at + i) << log2,
-								.to = (at + i + 1) << log2,
-								.bytes_low = list[i].bytes_min,
-								.bytes_high = list[i].bytes_max,
-								.bytes_end = list[i].bytes_end };
+			const struct window_stretch stretch = {
+				.from = curve->edge,
+				.to = ((at + i + 1) << log2) + list[i].over,
+				.bytes_low = list[i].bytes_min,
+				.bytes_high = list[i].bytes_max,
+				.bytes_end = list[i].bytes_end,
+			};
 
-			if (has_exit(curve, stretch.from, stretch.to) ||
-			    !curve->whole(curve->changing.context, &stretch))
-				ok = show_changes(curve, stretch.from, stretch.to, err);
+			if (stretch.to > index->steps_end)
+				ok = are_damaged(err);
+			else if (has_exit(curve, stretch.from, stretch.to) ||
+				 !curve->whole(curve->changing.context, &stretch))
+				ok = show_changes(curve, stretch.to, err);
+			else
+				curve->edge = stretch.to;
 		}
 	}
 	mem_free(list);
@@ -609,12 +725,12 @@ bool index_curve(struct index *index, const struct window_query *query,
 		 struct err *err)
 {
 	enum { EXITS_MAX = 64 }; // what each takes away is found by going through all cells
-	unsigned log2 = index->shape.level_log2;
-	uint64_t from = round_up(query->from, log2), to = query->to >> log2 << log2;
-	uint64_t have = index->files.levels[0].size / sizeof(struct index_level) << log2;
+	uint64_t from, to, edge;
+	struct index_level found;
 	struct index_groups groups;
 	struct curve curve = { .changing = { .each = each, .context = context },
 			       .whole = whole,
+			       .edge = query->from,
 			       .scan = { .index = index,
 					 .groups = &groups,
 					 .from = query->from,
@@ -625,15 +741,17 @@ bool index_curve(struct index *index, const struct window_query *query,
 	bool ok;
 
 	ASSERT(whole && each);
-	to = to < have ? to : have;
+	if (!find_whole(index, query, &from, &to, err))
+		return false;
 	if (from >= to)
 		return index_changes(index, query, each, context, err);
 	find_exits(&curve);
 	index_groups_init(&groups, index, query);
 	curve.scan.all = index_is_all(index, query, 0);
 	if (curve.exits_count <= EXITS_MAX && curve.scan.all) {
-		ok = show_changes(&curve, query->from, from, err) &&
-		     show_levels(&curve, from, to, err) && show_changes(&curve, to, query->to, err);
+		ok = entry_end(index, from, &found, &edge, err) &&
+		     show_changes(&curve, edge, err) && show_levels(&curve, from, to, err) &&
+		     show_changes(&curve, query->to, err);
 	} else {
 		curve.scan.context = &curve.changing;
 		ok = index_scan(&curve.scan, err);

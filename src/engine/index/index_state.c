@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-enum { VERSION = 14 };
+enum { VERSION = 15 };
 
 static const char magic[8] = "TIDESTA\n";
 
@@ -50,6 +50,7 @@ static void put_vault(struct index_out *out, const struct vault *vault)
 static void put_store(struct index_out *out, const struct index_store *store)
 {
 	index_out_put_u64(out, store->step);
+	index_out_put_u64(out, store->ended);
 	index_out_put(out, &store->level, sizeof store->level);
 	index_out_put(out, &store->peak, sizeof store->peak);
 	index_out_put_u64(out, store->peak_edge);
@@ -282,6 +283,7 @@ static void take_longs(struct index_in *in, struct index_store *store)
 static void take_store(struct index_in *in, struct index_store *store)
 {
 	store->step = index_in_take_u64(in);
+	store->ended = index_in_take_u64(in);
 	index_in_take(in, &store->level, sizeof store->level);
 	index_in_take(in, &store->peak, sizeof store->peak);
 	store->peak_edge = index_in_take_u64(in);

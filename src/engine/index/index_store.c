@@ -119,7 +119,8 @@ bool index_store_open(struct index_store *store, const struct index_shape *shape
 				       .files = files,
 				       .directory = directory,
 				       .posts = posts,
-				       .peak_edge = WINDOW_START };
+				       .peak_edge = WINDOW_START,
+				       .building = { { .bytes_min = UINT64_MAX } } };
 	if (posts)
 		store->postings = index_postings_new(shape);
 	store->sites = mem_alloc((size_t)1 << shape->block_log2, sizeof *store->sites);
@@ -302,6 +303,7 @@ static void level_done(struct index_store *store)
 		above->time_ns = level->time_ns;
 		above->bytes_end = level->bytes_end;
 		above->count_end = level->count_end;
+		above->over = level->over;
 		if (level->bytes_max > above->bytes_max)
 			above->bytes_max = level->bytes_max;
 		if (level->bytes_min < above->bytes_min)
@@ -314,29 +316,74 @@ static void level_done(struct index_store *store)
 	}
 }
 
-static void level_step(struct index_store *store, uint64_t time_ns)
+// The event of the last step is over: the level is one that was. With 256 steps, or 257 where the
+// last two are of one event, the entry is whole.
+static void level_over(struct index_store *store)
 {
 	struct index_level *level = &store->building[0];
+	uint32_t steps = 1u << store->shape.level_log2;
 
-	// An entry begins with the level before its first step, which is the highest of it where
-	// that step frees.
-	if (store->building_count[0]++ == 0)
-		*level = (struct index_level){ .bytes_max = store->level.bytes,
-					       .bytes_min = store->level.bytes,
-					       .count_max = store->level.count };
-	if (store->level.bytes > level->bytes_max)
-		level->bytes_max = store->level.bytes;
 	if (store->level.bytes < level->bytes_min)
 		level->bytes_min = store->level.bytes;
+	if (store->building_count[0] < steps)
+		return;
+	level->bytes_end = store->level.bytes;
+	level->count_end = store->level.count & INT64_MAX;
+	level->over = store->building_count[0] > steps;
+	store->building_count[0] = level->over;
+	level_done(store);
+	*level = (struct index_level){ .bytes_min = UINT64_MAX };
+}
+
+// Whether a step ends a block that was known.
+static bool ends_block(const struct index_batch *batch, uint32_t i)
+{
+	return batch->ops[i] & 1 && batch->begins[i] > 0;
+}
+
+// Whether a step is the first of the two of a realloc: an end, and a beginning of the same event.
+// Asked in rising order, of steps that have one after them in the batch; `jump` is where the
+// numbers of events are followed.
+static bool goes_on(const struct index_batch *batch, uint32_t i, uint32_t *jump)
+{
+	const struct index_run *jumps = batch->jumps;
+
+	ASSERT(i + 1 < batch->count);
+	while (*jump + 1 < batch->jumps_count && jumps[*jump + 1].at <= i + 1)
+		++*jump;
+	// Where numbers count on, each step is an event.
+	return jumps[*jump].at == i + 1 && ends_block(batch, i) && !(batch->ops[i + 1] & 1) &&
+	       jumps[*jump].value == jumps[*jump - 1].value + (i - jumps[*jump - 1].at);
+}
+
+// The level after a step. A lower one than all before it is rare, and so is the end of an entry:
+// only then is it asked whether the event is over. Of the last step of a batch the next says it.
+static void level_step(struct index_store *store, const struct index_batch *batch, uint32_t i,
+		       uint64_t time_ns, uint32_t *jump)
+{
+	struct index_level *level = &store->building[0];
+	bool whole = ++store->building_count[0] >> store->shape.level_log2;
+
+	if (store->level.bytes > level->bytes_max)
+		level->bytes_max = store->level.bytes;
 	if (store->level.count > level->count_max)
 		level->count_max = store->level.count;
-	if (store->building_count[0] >> store->shape.level_log2 == 0)
+	if (store->level.bytes >= level->bytes_min && !whole)
 		return;
 	level->time_ns = time_ns;
-	level->bytes_end = store->level.bytes;
-	level->count_end = store->level.count;
-	store->building_count[0] = 0;
-	level_done(store);
+	if (i + 1 < batch->count && !goes_on(batch, i, jump))
+		level_over(store);
+}
+
+// What the last step of the batch before has left open, now that it is known whether the first of
+// this one is of the same event.
+static void level_go_on(struct index_store *store, const struct index_batch *batch)
+{
+	bool over = store->ended == 0 || batch->jumps[0].value + 1 != store->ended ||
+		    batch->ops[0] & 1;
+
+	if (batch->first > 0 && over)
+		level_over(store);
 }
 
 // ---- counting ----
@@ -442,10 +489,13 @@ static void count_steps(struct index_store *store, const struct index_batch *bat
 	const struct index_run *exits_end = exit ? exit + batch->exits_count : NULL;
 	const uint64_t *addresses = batch->addresses;
 	uint64_t time_ns = run->value;
+	const struct index_run *last = &batch->jumps[batch->jumps_count - 1];
+	uint32_t jump = 0;
 	// Sites lie all over memory, and say only which process it is.
 	bool several = !cells_of_one_process(table);
 	struct heap_amount *amount = process_of(store, cells_site(table, 1)->process);
 
+	level_go_on(store, batch);
 	for (uint32_t i = 0; i < batch->count; i++) {
 		uint32_t op = batch->ops[i], id = op >> 1;
 
@@ -469,8 +519,10 @@ static void count_steps(struct index_store *store, const struct index_batch *bat
 			else
 				begin_one(store, batch->first + i, id, cell.size, amount);
 		}
-		level_step(store, time_ns);
+		level_step(store, batch, i, time_ns, &jump);
 	}
+	store->ended = ends_block(batch, batch->count - 1) ? last->value + (batch->count - last->at)
+							   : 0;
 }
 
 // ---- snapshots ----
@@ -718,6 +770,7 @@ void index_store_over(struct index_store *store)
 	uint32_t keys = cells_seen(store);
 
 	ASSERT(!store->never_counts);
+	level_over(store);
 	snapshot_cells(store, keys);
 	snapshot_sites_now(store, keys);
 	// Of all cells: of those that no step had yet there may be more than there are counts.

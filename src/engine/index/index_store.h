@@ -27,8 +27,8 @@
 //                which are read from the trace (index_moment.h)
 //     calls      the calls on virtual memory, and those that failed, and the beginnings and ends of
 //                processes (engine/space/vm_calls.h)
-//     levels0 .. the level of each 256 steps: highest and last, bytes and count, and the time;
-//                each further file sums up 4 entries of the one before
+//     levels0 .. the level of each 256 steps: highest, lowest and last, bytes and count, and the
+//                time; each further file sums up 4 entries of the one before
 //     sizes      for each block and size of allocations in it: what it did there, so that the peak
 //                of all blocks of one size is found without the steps (index_sizes.h)
 //     posts      for chunks of steps and each site in them: its steps, with sums for each 1024 of
@@ -106,10 +106,14 @@ struct index_snapshots {
 	size_t count, capacity;
 };
 
+// Levels are those after events: the level between the two steps of a realloc was never there. An
+// entry whose last step is the first of such two has the second one too (`over`), and the next
+// entry begins a step later.
 struct index_level {
 	uint64_t time_ns; // of the last step
 	uint64_t bytes_max, bytes_min, bytes_end;
-	uint64_t count_max, count_end;
+	uint64_t count_max;
+	uint64_t over : 1, count_end : 63;
 };
 
 struct index_chunk {
@@ -234,6 +238,7 @@ struct index_store {
 	int directory;             // borrowed
 	bool posts;                // keep postings
 	uint64_t step;             // to come
+	uint64_t ended;            // the event of the last step, + 1, if that ended a block; else 0
 	struct heap_amount level;
 	struct heap_amount peak;
 	uint64_t peak_edge;

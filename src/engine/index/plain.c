@@ -373,6 +373,16 @@ static void apply(struct heap_amount *level, const struct change *change)
 	level->bytes += change->up ? change->size : 0 - change->size;
 }
 
+// Whether a step is the first of the two of a realloc, and the second is of the same group.
+static bool goes_on(const struct changes *changes, size_t i, struct window *window)
+{
+	const struct change *change = &changes->list[i];
+
+	return window && i + 1 < changes->count && !change->up && !change->exit && change[1].up &&
+	       change[1].step == change->step + 1 && change[1].group == change->group &&
+	       window_edge_splits(window, change[1].step);
+}
+
 static bool step_is_over(const struct changes *changes, size_t i)
 {
 	return i + 1 == changes->count || changes->list[i + 1].step != changes->list[i].step;
@@ -487,7 +497,8 @@ void plain_series(const struct plain *plain, const struct window_query *query,
 
 		if (!step_is_over(&changes, i))
 			continue;
-		// A step that begins and ends several at once shows only its outcome.
+		// A step that begins and ends several at once shows only its outcome. So does a
+		// realloc, whose end is the only change of its step.
 		for (size_t k = first; k <= i; k++) {
 			if (changes.list[k].group >= groups_count)
 				continue;
@@ -495,7 +506,7 @@ void plain_series(const struct plain *plain, const struct window_query *query,
 				   buckets_find(&axis, changes.list[k].time_ns));
 			apply(&rows[changes.list[k].group].level, &changes.list[k]);
 		}
-		for (size_t k = first; k <= i; k++) {
+		for (size_t k = goes_on(&changes, i, to->window) ? i + 1 : first; k <= i; k++) {
 			if (changes.list[k].group >= groups_count)
 				continue;
 			levels = rows[changes.list[k].group].level;

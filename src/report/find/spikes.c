@@ -96,15 +96,6 @@ static void meter_read(struct meter *meter, const struct window_change *change)
 	meter->step(meter->context, change->edge, change->time_ns, meter->level);
 }
 
-// Whether a realloc reaches over the beginning of a stretch, or over its end: then the level there
-// never was, and the stretch is looked into. Falls below fall_min are steps, there as elsewhere.
-static bool meter_splits(const struct meter *meter, const struct window_stretch *stretch)
-{
-	return meter->fallen_edge || (stretch->bytes_end == stretch->bytes_low &&
-				      stretch->bytes_high - stretch->bytes_low >= meter->fall_min &&
-				      window_edge_splits(meter->window, stretch->to));
-}
-
 // A stretch that is not looked into: the level behind it. False: nothing happened in it.
 // The level before the stretch is without what was held: the process is gone, so what it had cannot
 // come back. The stretch has its own highest and lowest level, so none of its steps is needed.
@@ -288,7 +279,7 @@ static bool look_past(void *context, const struct window_stretch *stretch)
 
 	ASSERT(low <= level && level <= high);
 	ASSERT(survey->rise_min > 0);
-	if (high - low >= survey->rise_min || meter_splits(&survey->meter, stretch))
+	if (high - low >= survey->rise_min || survey->meter.fallen_edge)
 		return false;
 	if (!meter_pass(&survey->meter, stretch))
 		return true;
@@ -418,7 +409,7 @@ static bool seek_change(void *context, const struct window_change *change)
 static bool seek_past(void *context, const struct window_stretch *stretch)
 {
 	struct seeking *seeking = context;
-	bool whole = !meter_splits(&seeking->meter, stretch);
+	bool whole = seeking->meter.fallen_edge == 0;
 
 	while (seeking->next < seeking->count && seeking->list[seeking->next].stretch < stretch->to)
 		seeking->next++;
@@ -597,9 +588,8 @@ static bool flanks_past(void *context, const struct window_stretch *stretch)
 	struct flanks *flanks = context;
 	bool held = flanks->meter.held > 0;
 
-	if (meter_splits(&flanks->meter, stretch))
-		return false;
-	if (flanks->next < flanks->count && flanks->rows[flanks->next]->hill.from < stretch->to)
+	if (flanks->meter.fallen_edge ||
+	    (flanks->next < flanks->count && flanks->rows[flanks->next]->hill.from < stretch->to))
 		return false;
 	for (size_t i = 0; i < flanks->open_count; i++) {
 		const struct spikes_row *row = flanks->open[i];
