@@ -386,6 +386,8 @@ def what_valgrind_runs_is_said_to_be_unseen():
         said = " ".join(run([TIDEMARK, "report", "t.tide"]).out.split())
         check(tool == "memcheck" or "were lost: it ran inside valgrind" in said, said)
         check("ulimit" not in said and "should not be" not in said, said)
+        # The program's user would take an error of ours for one of the program's.
+        equal([], [line for line in ended.err.splitlines() if line.startswith("==")], tool)
 
 
 @test
