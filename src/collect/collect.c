@@ -125,6 +125,14 @@ static void hold(struct collector *collector)
 	trace_builder_tell(&collector->trace_builder, &held);
 }
 
+// A program that is in no process of the trace.
+static void note_unseen(struct collector *collector, const char *why)
+{
+	collector->trace_builder.unseen++;
+	trace_builder_note(&collector->trace_builder, TRACE_NOTE_EXEC_UNSEEN, TRACE_NONE,
+			   TRACE_NONE, 0, why);
+}
+
 // From the launcher, in the order in which they were sent.
 static void handle_message(struct collector *collector, const struct door_event *event)
 {
@@ -143,6 +151,9 @@ static void handle_message(struct collector *collector, const struct door_event 
 		break;
 	case COLLECT_BEFORE:
 		place_before(collector, message);
+		break;
+	case COLLECT_UNSEEN:
+		note_unseen(collector, message->text);
 		break;
 	case COLLECT_MARK:
 		trace_builder_time(&collector->trace_builder, event->time_ns);
@@ -669,9 +680,7 @@ static void note_nobody(struct collector *collector)
 	    collector->failed || info->command == NULL)
 		return;
 	str_format(&line, "%s is not recorded: it did not say hello", info->command);
-	collector->trace_builder.unseen++;
-	trace_builder_note(&collector->trace_builder, TRACE_NOTE_EXEC_UNSEEN, TRACE_NONE,
-			   TRACE_NONE, 0, str_get(&line));
+	note_unseen(collector, str_get(&line));
 	str_fini(&line);
 }
 

@@ -138,6 +138,7 @@ enum collect_message_kind {
 	COLLECT_HELD = 11, // collector: it does not
 	// launcher: the blocks that `pid` had before are in before_fd; or `text` says why not
 	COLLECT_BEFORE = 12,
+	COLLECT_UNSEEN = 13, // launcher: the program itself is not recorded; text says why
 };
 
 // One datagram, always sent whole.

@@ -284,13 +284,29 @@ static bool launch_begin_time(struct launch *launch, struct err *err)
 	       err_errno(err, errno, "cannot make a timer");
 }
 
-static void launch_tell_static(struct launch *launch, const struct err *err)
+// The trace says it, too: what the program starts may be recorded, and would look as all of it.
+static void launch_note_unseen(struct launch *launch, const char *why)
+{
+	collector_process_say(&launch->collector_process, COLLECT_UNSEEN, 0, why);
+}
+
+static void launch_tell_unseen(struct launch *launch, struct str *why)
 {
 	launch->result->whole = false;
-	launch_tell(launch->options,
-		    "%s is linked statically, and %s; its memory calls are not seen (programs that "
-		    "it starts are)",
-		    str_get(&launch->inspect.file), err->text);
+	launch_tell(launch->options, "%s", str_get(why));
+	launch_note_unseen(launch, str_get(why));
+	str_fini(why);
+}
+
+static void launch_tell_static(struct launch *launch, const struct err *err)
+{
+	struct str why = { 0 };
+
+	str_format(&why,
+		   "%s is linked statically, and %s; its memory calls are not seen (programs that "
+		   "it starts are)",
+		   str_get(&launch->inspect.file), err->text);
+	launch_tell_unseen(launch, &why);
 }
 
 // A static program is to stop at its start. False: it may not be, under --strict.
@@ -330,6 +346,7 @@ static void launch_enter(void *context)
 // the program is static (launch_enter).
 static bool launch_go(struct launch *launch, struct err *err)
 {
+	struct str why = { 0 };
 	int error;
 
 	// Seized before the exec, since a static program has no loader that would load the
@@ -342,12 +359,14 @@ static bool launch_go(struct launch *launch, struct err *err)
 	launch->started = true;
 	launch->program_pid = launch->starter.pid;
 	if (error == 0 && launch->starter.bare) {
-		launch->result->whole = false;
-		launch_tell(launch->options,
-			    "%s is not recorded: its arguments leave no room for the recorder in "
-			    "its environment",
-			    str_get(&launch->program));
+		str_format(&why,
+			   "%s is not recorded: its arguments leave no room for the recorder in "
+			   "its environment",
+			   str_get(&launch->program));
+		launch_tell_unseen(launch, &why);
 	}
+	if (error == 0 && launch->inspect.why.length > 0)
+		launch_note_unseen(launch, str_get(&launch->inspect.why));
 	if (error == 0)
 		return true;
 	launch->program_pid = 0;

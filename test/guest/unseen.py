@@ -374,6 +374,31 @@ def what_libraries_that_audit_allocate_is_told():
     check("LD_AUDIT" not in ended.err, ended.err)
 
 
+STARTS_LS = """
+#include <stdlib.h>
+int main(int count, char **) { free(malloc(1000)); return count > 1 ? 0 : system("/bin/true"); }
+"""
+
+
+@test
+def the_program_itself_is_said_to_be_missing_where_what_it_starts_is_recorded():
+    """A static one that is stripped: a trace of its children alone looked whole."""
+    with open("alone.c", "w", encoding="utf-8") as file:
+        file.write(STARTS_LS)
+    made = run(["gcc", "-static", "-s", "-o", "alone", "alone.c"])
+    equal(0, made.code, made.err)
+    for words in ([], ["childless"]):
+        ended = run([TIDEMARK, "record", "--force", "-o", "t.tide", "./alone", *words])
+        equal(0, ended.code, ended.err)
+        equal(1, ended.err.count("./alone is linked statically, and stripped"), ended.err)
+        check(not complete(), "the trace is called whole")
+        for command in ("info", "report"):
+            said = " ".join(run([TIDEMARK, command, "t.tide"]).out.split())
+            equal(1, said.count("./alone is linked statically, and stripped"), said)
+            check("say hello" not in said, said)
+        equal(1, int(Trace().end["unseen"]), words)
+
+
 @test
 def what_valgrind_runs_is_said_to_be_unseen():
     """It refuses what the recorder maps, and most of its tools take malloc's place."""
