@@ -232,9 +232,20 @@ static bool by_scan(struct detailing *detailing, const struct window_query *quer
 	return ok;
 }
 
-// By postings, or by sums of sizes, where that is less, the rest by scan. Rows get new numbers for
-// the scan, since only the groups that are left have one: `state_of` is cleared for all and set for
-// these. A group that is named twice is asked for once, and copied.
+// What is left to be scanned may be one row that has all: its level is kept.
+static bool by_levels(struct detailing *detailing, const struct window_query *query,
+		      const struct batch *batch, struct err *err)
+{
+	ASSERT(batch->count > 0);
+	if (batch->count == 1 && index_is_all(detailing->index, query, batch->details->group))
+		return index_peak_of_all(detailing->index, detailing->clock, query, batch->details,
+					 err);
+	return by_scan(detailing, query, batch, err);
+}
+
+// By postings, or by sums of sizes, where that is less, the rest by levels. Rows get new numbers
+// for these, since only the groups that are left have one: `state_of` is cleared for all and set
+// for these. A group that is named twice is asked for once, and copied.
 static bool by_sums(struct detailing *detailing, const struct window_query *query,
 		    const struct batch *batch, struct err *err)
 {
@@ -261,7 +272,7 @@ static bool by_sums(struct detailing *detailing, const struct window_query *quer
 	}
 	for (size_t i = 0; i < rest.count; i++)
 		detailing->state_of[rest.details[i].group] = (uint32_t)i + 1;
-	ok = ok && (rest.count == 0 || by_scan(detailing, query, &rest, err));
+	ok = ok && (rest.count == 0 || by_levels(detailing, query, &rest, err));
 	for (size_t i = 0; ok && i < batch->count; i++)
 		if (same[i] == i && !done[i])
 			details[i] = rest.details[detailing->state_of[details[i].group] - 1];
