@@ -692,7 +692,7 @@ bool window_ask(struct window *window, const struct window_query *query,
 
 void window_result_fini(struct window_result *result)
 {
-	index_tables_put(result->home, result->rows, result->room, sizeof *result->rows);
+	index_tables_put(result->home, result->rows);
 	MEM_FREE(result->rests, result->spreads);
 	*result = (struct window_result){ 0 };
 }

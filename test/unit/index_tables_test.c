@@ -15,14 +15,14 @@ TEST(one_that_fits_is_given_again)
 	small = index_tables_take(tables, 3, MIB);
 	large = index_tables_take(tables, 9, MIB);
 	small[3 * MIB - 1] = large[9 * MIB - 1] = 1;
-	index_tables_put(tables, small, 3, MIB);
-	index_tables_put(tables, large, 9, MIB);
+	index_tables_put(tables, small);
+	index_tables_put(tables, large);
 	again = index_tables_take(tables, 8, MIB);
 	CHECK(again == large);
-	index_tables_put(tables, again, 8, MIB);
+	index_tables_put(tables, again);
 	again = index_tables_take_zero(tables, 2, MIB);
 	CHECK(again == small && again[2 * MIB - 1] == 0);
-	index_tables_put(tables, again, 2, MIB);
+	index_tables_put(tables, again);
 	index_tables_free(tables);
 }
 
@@ -34,11 +34,11 @@ TEST(one_that_does_not_fit_is_not_given)
 
 	index_tables_limit(tables, 64 * MIB);
 	large = index_tables_take(tables, 9, MIB);
-	index_tables_put(tables, large, 9, MIB);
+	index_tables_put(tables, large);
 	small = index_tables_take(tables, 4, MIB);
 	CHECK(small != large);
 	small[4 * MIB - 1] = 1;
-	index_tables_put(tables, small, 4, MIB);
+	index_tables_put(tables, small);
 	index_tables_free(tables);
 }
 
@@ -52,14 +52,14 @@ TEST(no_more_is_kept_than_the_limit_says)
 	b = index_tables_take(tables, 6, MIB);
 	CHECK(index_tables_kept(tables) == 0);
 	// With what is in use it would be more.
-	index_tables_put(tables, a, 5, MIB);
+	index_tables_put(tables, a);
 	CHECK(index_tables_kept(tables) == 0);
-	index_tables_put(tables, b, 6, MIB);
+	index_tables_put(tables, b);
 	CHECK(index_tables_kept(tables) == 6 * MIB);
 	index_tables_empty(tables);
 	CHECK(index_tables_kept(tables) == 0);
 	a = index_tables_take(tables, 6, MIB);
-	index_tables_put(tables, a, 6, MIB);
+	index_tables_put(tables, a);
 	index_tables_limit(tables, 5 * MIB);
 	CHECK(index_tables_kept(tables) == 0);
 	index_tables_free(tables);
@@ -74,14 +74,57 @@ TEST(what_is_kept_goes_before_more_is_asked_for)
 	index_tables_limit(tables, 64 * MIB);
 	a = index_tables_take(tables, 11, MIB);
 	b = index_tables_take(tables, 43, MIB);
-	index_tables_put(tables, a, 11, MIB);
-	index_tables_put(tables, b, 43, MIB);
+	index_tables_put(tables, a);
+	index_tables_put(tables, b);
 	b = index_tables_take(tables, 43, MIB);
 	CHECK(index_tables_kept(tables) == 11 * MIB);
 	a = index_tables_take(tables, 30, MIB);
 	CHECK(index_tables_kept(tables) == 0);
-	index_tables_put(tables, a, 30, MIB);
-	index_tables_put(tables, b, 43, MIB);
+	index_tables_put(tables, a);
+	index_tables_put(tables, b);
+	index_tables_free(tables);
+}
+
+// One of 9 that was lent to who wanted 5 is one of 9 all the time: with it and 4 more the limit is
+// reached.
+TEST(one_that_is_larger_than_was_asked_for_counts_whole)
+{
+	struct index_tables *tables = index_tables_new();
+	void *a, *b, *c;
+
+	index_tables_limit(tables, 14 * MIB);
+	a = index_tables_take(tables, 9, MIB);
+	b = index_tables_take(tables, 4, MIB);
+	index_tables_put(tables, a);
+	index_tables_put(tables, b);
+	c = index_tables_take(tables, 5, MIB);
+	CHECK(c == a && index_tables_kept(tables) == 4 * MIB);
+	a = index_tables_take(tables, 2, MIB);
+	CHECK(a == b);
+	index_tables_put(tables, a);
+	CHECK(index_tables_kept(tables) == 4 * MIB);
+	b = index_tables_take(tables, 9, MIB);
+	CHECK(index_tables_kept(tables) == 0);
+	index_tables_put(tables, b);
+	CHECK(index_tables_kept(tables) == 0);
+	index_tables_put(tables, c);
+	CHECK(index_tables_kept(tables) == 9 * MIB);
+	index_tables_free(tables);
+}
+
+TEST(one_that_is_taken_for_good_does_not_count)
+{
+	struct index_tables *tables = index_tables_new();
+	void *a, *b;
+
+	index_tables_limit(tables, 8 * MIB);
+	a = index_tables_take(tables, 5, MIB);
+	index_tables_lose(tables, a);
+	b = index_tables_take(tables, 6, MIB);
+	index_tables_put(tables, b);
+	CHECK(index_tables_kept(tables) == 6 * MIB);
+	index_tables_put(tables, a);
+	CHECK(index_tables_kept(tables) == 6 * MIB);
 	index_tables_free(tables);
 }
 
@@ -92,11 +135,11 @@ TEST(small_ones_and_those_without_a_keeper_are_plain_memory)
 
 	index_tables_limit(tables, 64 * MIB);
 	small = index_tables_take(tables, 100, 8);
-	index_tables_put(tables, small, 100, 8);
+	index_tables_put(tables, small);
 	CHECK(index_tables_kept(tables) == 0);
-	index_tables_put(tables, NULL, 9, MIB);
+	index_tables_put(tables, NULL);
 	index_tables_free(tables);
 	small = index_tables_take_zero(NULL, 2, MIB);
-	index_tables_put(NULL, small, 2, MIB);
+	index_tables_put(NULL, small);
 	index_tables_free(NULL);
 }

@@ -427,7 +427,7 @@ static bool ask_cells(struct index *index, const struct window_query *query,
 		  load_all(load_cells, &state, PARTS_MAX, err) &&
 		  make_rows_by_cell(&state, result, err);
 
-	index_tables_put(index->tables, state.counts, count, sizeof *state.counts);
+	index_tables_put(index->tables, state.counts);
 	return ok;
 }
 
@@ -573,7 +573,7 @@ static bool ask_sites(struct index *index, const struct window_query *query,
 	index_sums_free(state.to_sums);
 	index_shifts_fini(&state.from);
 	index_shifts_fini(&state.to);
-	index_tables_put(index->tables, state.stay, count, sizeof *state.stay);
+	index_tables_put(index->tables, state.stay);
 	return ok;
 }
 

@@ -20,6 +20,11 @@ static struct window_row *row_of(struct index_rows *rows, uint32_t group)
 	struct window_result *result = rows->result;
 
 	if (group >= result->rows_count) {
+		if (group >= rows->capacity && result->home) {
+			index_tables_lose(result->home, result->rows);
+			result->home = NULL;
+			result->room = 0;
+		}
 		MEM_ROOM(result->rows, rows->capacity, group + (size_t)1);
 		while (result->rows_count <= group)
 			result->rows[result->rows_count++] = (struct window_row){ 0 };

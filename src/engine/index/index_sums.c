@@ -390,7 +390,7 @@ bool index_shifts_load(struct index_shifts *shifts, struct index *index, uint64_
 
 void index_shifts_fini(struct index_shifts *shifts)
 {
-	index_tables_put(shifts->tables, shifts->near, shifts->sites_count, sizeof *shifts->near);
+	index_tables_put(shifts->tables, shifts->near);
 	mem_free(shifts->far);
 	*shifts = (struct index_shifts){ 0 };
 }

@@ -2,6 +2,9 @@
 // most twice as large. Where there are too many, the smallest go: a large one costs most to clear.
 // For example, with a limit of 64 MB, 11, 11 and 17 MB are kept and 43 MB are put: that makes 82,
 // so the two of 11 MB are freed.
+//
+// What is lent has a list of its own: one of 17 MB may be lent to who wants 11, and is still one of
+// 17 when it comes back.
 #include "engine/index/index_tables.h"
 
 #include "base/mem.h"
@@ -14,7 +17,7 @@ enum { LEAST = 1 << 20, KEPT_MAX = 8, LARGER = 2 };
 
 struct kept {
 	void *at;
-	size_t size;
+	size_t size; // all of it, whatever was asked for
 };
 
 struct index_tables {
@@ -22,6 +25,8 @@ struct index_tables {
 	size_t limit, taken, sum; // bytes: of all; in use; kept
 	struct kept kept[KEPT_MAX];
 	unsigned count;
+	struct kept *lent; // in no order
+	size_t lent_count, lent_capacity;
 };
 
 struct index_tables *index_tables_new(void)
@@ -65,7 +70,7 @@ void index_tables_free(struct index_tables *tables)
 		return;
 	shrink(tables, 0);
 	pthread_mutex_destroy(&tables->lock);
-	mem_free(tables);
+	MEM_FREE(tables->lent, tables);
 }
 
 // What is in use may be more than the limit.
@@ -101,8 +106,8 @@ size_t index_tables_kept(struct index_tables *tables)
 	return bytes;
 }
 
-// NULL: none fits. Then so many bytes come from elsewhere.
-static void *take_kept(struct index_tables *tables, size_t size)
+// The smallest that fits, or { 0 }.
+static struct kept take_kept(struct index_tables *tables, size_t size)
 {
 	struct kept best = { 0 };
 	unsigned at = 0;
@@ -116,16 +121,12 @@ static void *take_kept(struct index_tables *tables, size_t size)
 		best = one;
 		at = i;
 	}
-	if (best.at)
-		remove_kept(tables, at);
-	tables->taken += size;
-	shrink(tables, room_for_kept(tables));
-	return best.at;
+	return best.at ? remove_kept(tables, at) : best;
 }
 
 void *index_tables_take(struct index_tables *tables, size_t count, size_t size_bytes)
 {
-	void *table = NULL;
+	struct kept one;
 	size_t size;
 
 	if (__builtin_mul_overflow(count, size_bytes, &size))
@@ -133,9 +134,14 @@ void *index_tables_take(struct index_tables *tables, size_t count, size_t size_b
 	if (!tables || size < LEAST)
 		return mem_resize(NULL, count, size_bytes);
 	pthread_mutex_lock(&tables->lock);
-	table = take_kept(tables, size);
+	one = take_kept(tables, size);
+	tables->taken += one.at ? one.size : size;
+	shrink(tables, room_for_kept(tables));
+	if (!one.at)
+		one = (struct kept){ mem_raw_table(count, size_bytes), size };
+	*MEM_ADD(tables->lent, tables->lent_count, tables->lent_capacity) = one;
 	pthread_mutex_unlock(&tables->lock);
-	return table ? table : mem_raw_table(count, size_bytes);
+	return one.at;
 }
 
 void *index_tables_take_zero(struct index_tables *tables, size_t count, size_t size_bytes)
@@ -143,18 +149,42 @@ void *index_tables_take_zero(struct index_tables *tables, size_t count, size_t s
 	return memset(index_tables_take(tables, count, size_bytes), 0, count * size_bytes);
 }
 
-void index_tables_put(struct index_tables *tables, void *table, size_t count, size_t size_bytes)
+// Of a table that is no longer lent. 0: it was not.
+static size_t end_loan(struct index_tables *tables, const void *table)
 {
-	size_t size = count * size_bytes;
+	for (size_t i = 0; i < tables->lent_count; i++) {
+		size_t size = tables->lent[i].size;
+
+		if (tables->lent[i].at != table)
+			continue;
+		tables->lent[i] = tables->lent[--tables->lent_count];
+		ASSERT(size <= tables->taken);
+		tables->taken -= size;
+		return size;
+	}
+	return 0;
+}
+
+void index_tables_lose(struct index_tables *tables, const void *table)
+{
+	if (!tables || !table)
+		return;
+	pthread_mutex_lock(&tables->lock);
+	end_loan(tables, table);
+	pthread_mutex_unlock(&tables->lock);
+}
+
+void index_tables_put(struct index_tables *tables, void *table)
+{
+	size_t size;
 
 	if (!tables || !table) {
 		mem_free(table);
 		return;
 	}
 	pthread_mutex_lock(&tables->lock);
-	if (size >= LEAST)
-		tables->taken -= size < tables->taken ? size : tables->taken;
-	if (size >= LEAST && size <= tables->limit) {
+	size = end_loan(tables, table);
+	if (size && size <= tables->limit) {
 		if (tables->count == KEPT_MAX)
 			mem_free(remove_kept(tables, find_smallest(tables)).at);
 		tables->kept[tables->count++] = (struct kept){ table, size };

@@ -35,9 +35,13 @@ void index_tables_empty(struct index_tables *tables);
 // So many bytes it keeps now.
 size_t index_tables_kept(struct index_tables *tables);
 
-// Room for `count` items, with anything in it. It is mem.h's: who keeps it may free it by mem_free.
+// Room for `count` items, with anything in it. It is mem.h's, for who takes it from here for good
+// (index_tables_lose).
 void *index_tables_take(struct index_tables *tables, size_t count, size_t size_bytes);
 void *index_tables_take_zero(struct index_tables *tables, size_t count, size_t size_bytes);
 
-// Of mem.h, with room for `count` items at least, whoever made it; NULL is allowed.
-void index_tables_put(struct index_tables *tables, void *table, size_t count, size_t size_bytes);
+// One that was taken; NULL is allowed.
+void index_tables_put(struct index_tables *tables, void *table);
+
+// It is no longer theirs: whoever took it frees it, or lets it grow. NULL is allowed.
+void index_tables_lose(struct index_tables *tables, const void *table);

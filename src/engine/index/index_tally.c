@@ -79,8 +79,8 @@ void index_tallies_fini(struct index_tallies *tallies)
 {
 	struct index_tables *tables = tallies->tables;
 
-	index_tables_put(tables, tallies->ended, tallies->cells_count, sizeof *tallies->ended);
-	index_tables_put(tables, tallies->living, tallies->cells_count, sizeof *tallies->living);
+	index_tables_put(tables, tallies->ended);
+	index_tables_put(tables, tallies->living);
 	mem_free(tallies->wraps);
 	*tallies = (struct index_tallies){ 0 };
 }
