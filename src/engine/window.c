@@ -453,9 +453,16 @@ struct window *window_share(const struct window *window, struct reader *reader)
 void window_memory(struct window *window, uint64_t memory_bytes)
 {
 	window->index.memory_bytes = memory_bytes;
+	window_tables(window, 1, 0);
+}
+
+void window_tables(struct window *window, unsigned asked, unsigned idle)
+{
+	uint64_t eighth = index_room(&window->index, 8, 1);
+
 	if (window->keeps && window->index.tables)
 		index_tables_limit(window->index.tables,
-				   TABLES_EIGHTHS * index_room(&window->index, 8, 1));
+				   (TABLES_EIGHTHS * asked + UINT64_C(8) * idle) * eighth);
 }
 
 void window_drop_tables(struct window *window)

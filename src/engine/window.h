@@ -128,6 +128,11 @@ struct window *window_share(const struct window *window, struct reader *reader);
 // was opened with. What does not fit is found in more passes, or is ERR_LIMIT.
 void window_memory(struct window *window, uint64_t memory_bytes);
 
+// With window_options.keep: so many of those that share the window are asked, and so many others
+// are not. Large tables, used and kept, may take all that the latter may, and three eighths of what
+// the former may.
+void window_tables(struct window *window, unsigned asked, unsigned idle);
+
 // Large tables that a question keeps for the next one are freed: something else needs the memory.
 void window_drop_tables(struct window *window);
 
@@ -334,7 +339,7 @@ static inline struct window_rest window_rest_of(const struct window_result *resu
 // Answers the query. The caller calls window_result_fini. False: the index cannot be read. Of a
 // sampled recording it estimates the whole, unless the query says as_it_is. With
 // window_options.keep large tables are kept for the next question, and so are the rows: in all up
-// to three eighths of its memory, until a question needs much else.
+// to three eighths of its memory (see window_tables), until a question needs much else.
 bool window_ask(struct window *window, const struct window_query *query,
 		struct window_result *result, struct err *err);
 // Before the window is closed.

@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+enum { QUEUES_SHARED = 3 }; // of the first trace
+
 // What a question may keep at each queue. Two parts are for the program itself, names and answers.
 static void divide(struct viewer *viewer, uint64_t memory_bytes)
 {
@@ -22,6 +24,21 @@ static void divide(struct viewer *viewer, uint64_t memory_bytes)
 			query_queue_divide(queues[i], memory_bytes / parts);
 }
 
+// The queues of the first trace have tables in common. A question that begins or ends at one of
+// them changes what these may have: the parts of queues at which nothing is asked are free. For
+// example, of three parts of 51 MiB a dragged window has 121 MiB, and 89 while another queue
+// answers, too.
+static void share_tables(struct viewer *viewer, const struct query_queue *queue, bool begins)
+{
+	if (queue == &viewer->other)
+		return;
+	pthread_mutex_lock(&viewer->lock);
+	ASSERT(begins ? viewer->asked < QUEUES_SHARED : viewer->asked > 0);
+	viewer->asked = begins ? viewer->asked + 1 : viewer->asked - 1;
+	window_tables(viewer->sums.opened.window, viewer->asked, QUEUES_SHARED - viewer->asked);
+	pthread_mutex_unlock(&viewer->lock);
+}
+
 // What a file is known by is taken before it is opened, so that one that is replaced in between is
 // noticed with the first question.
 bool viewer_open(struct viewer *viewer, const struct viewer_options *options, struct err *err)
@@ -30,6 +47,7 @@ bool viewer_open(struct viewer *viewer, const struct viewer_options *options, st
 
 	ASSERT(options->path);
 	*viewer = (struct viewer){ .options = *options };
+	pthread_mutex_init(&viewer->lock, NULL);
 	// From here on threads ask for memory, one for each connection.
 	mem_share();
 	window.keep = true;
@@ -66,6 +84,8 @@ void viewer_close(struct viewer *viewer)
 	query_queue_close(&viewer->sums);
 	query_queue_close(&viewer->other);
 	str_fini(&viewer->info);
+	if (viewer->options.path)
+		pthread_mutex_destroy(&viewer->lock);
 	*viewer = (struct viewer){ 0 };
 }
 
@@ -244,7 +264,9 @@ static bool wait_and_give(struct answer *answer, const struct endpoint *endpoint
 		return endpoint->give(answer, err);
 	if (!is_mine(answer, query_queue_enter(answer->query_queue, asker), err))
 		return false;
+	share_tables(answer->viewer, answer->query_queue, true);
 	good = endpoint->give(answer, err);
+	share_tables(answer->viewer, answer->query_queue, false);
 	selection_words_fini(&answer->words);
 	// An answer that was overtaken while it was made is thrown away, whatever it is.
 	if (!is_mine(answer, query_queue_leave(answer->query_queue), err))

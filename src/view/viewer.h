@@ -20,6 +20,8 @@
 #include "view/query_queue.h"
 #include "view/refusal.h"
 
+#include <pthread.h>
+
 struct viewer_options {
 	const char *path;        // borrowed, as all of these
 	const char *other;       // the second trace; NULL: none
@@ -36,7 +38,9 @@ struct viewer {
 	bool html_export_file, scrubbed; // what the page gets to know: see html_export.h
 	const char *const *coarse;       // sentences; borrowed
 	size_t coarse_count;
-	struct str info; // "info" as it was answered first; of whoever is at `replays`
+	pthread_mutex_t lock; // of `asked`
+	unsigned asked;       // queues of the first trace that answer
+	struct str info;      // "info" as it was answered first; of whoever is at `replays`
 };
 
 // Builds the indexes that are missing.
