@@ -111,6 +111,11 @@ uint32_t index_set_put_by(struct index_set *set, uint32_t number, uint64_t hash,
 	return index_set_put(set, hash, same, context, key, position);
 }
 
+uint64_t index_set_bytes(const struct index_set *set)
+{
+	return set->capacity * sizeof *set->slots + set->firsts_capacity * sizeof *set->firsts;
+}
+
 void index_set_fini(struct index_set *set)
 {
 	MEM_FREE(set->slots, set->firsts);

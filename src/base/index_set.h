@@ -49,6 +49,9 @@ uint32_t index_set_put_by(struct index_set *set, uint32_t number, uint64_t hash,
 			  index_set_same *same, const void *context, const void *key,
 			  uint32_t position);
 
+// Of memory, items apart.
+uint64_t index_set_bytes(const struct index_set *set);
+
 // Accepts { 0 }. The items stay: they are the caller's.
 void index_set_fini(struct index_set *set);
 

@@ -12,7 +12,9 @@
 
 enum { QUEUES_SHARED = 3 }; // of the first trace
 
-// What a question may keep at each queue. Two parts are for the program itself, names and answers.
+// What a question may keep at each queue. Two parts are for the program itself, names and
+// answers. The queue that is asked while a window is dragged keeps the labels of stacks among the
+// names: to find them for each step would take longer than the sums do.
 static void divide(struct viewer *viewer, uint64_t memory_bytes)
 {
 	struct query_queue *queues[] = { &viewer->sums, &viewer->curves, &viewer->replays,
@@ -22,6 +24,7 @@ static void divide(struct viewer *viewer, uint64_t memory_bytes)
 	for (size_t i = 0; i < sizeof queues / sizeof *queues; i++)
 		if (queues[i]->opened.reader)
 			query_queue_divide(queues[i], memory_bytes / parts);
+	viewer->sums.opened.labels_most = memory_bytes / parts / 2;
 }
 
 // The queues of the first trace have tables in common. A question that begins or ends at one of

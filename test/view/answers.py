@@ -90,6 +90,26 @@ def rows_without_details_are_the_same_but_for_these():
 
 
 @test
+def what_was_asked_before_changes_no_answer():
+    """Stacks that read the same are one row, named by the first of them that is in the window."""
+    twins = assemble("twins", "process p pid=1\nprocess q pid=2\nthread t p tid=1\nthread u q tid=2\n"
+                     "module m p 0x7000-0x9000 bias=0x7000 \"/lib/a.so\"\nmodule n q 0x8000-0xa000 bias=0x8000 \"/lib/a.so\"\n"
+                     "frame one m 0x7100\nframe two n 0x8100\n"
+                     "stack s one\nstack r two\n"
+                     "+1 t malloc s 0x1000 10\n+1 t free 0x1000\n+50 u malloc r 0x2000 20\n+10 u free 0x2000\nend\n")
+    for path in (twins, assemble("family"), assemble("crowd"), exercise2()):
+        with Server(path) as server:
+            windows = [f"/api/window?by={keys}&details=0&n=2000&from={begin}%25&to={end}%25"
+                       for keys in ("stack", "function,stack", "impact,stack")
+                       for begin, end in ((0, 100), (50, 100), (0, 20), (20, 60), (90, 100))]
+            first = [server.get(window).body for window in windows]
+            assert [server.get(window).body for window in reversed(windows)] == first[::-1]
+        for window, body in list(zip(windows, first))[1:5]:
+            with Server(path) as server:
+                assert server.get(window).body == body, (path, window)
+
+
+@test
 def peaks_alone_are_the_same_but_for_lifetimes():
     lifetimes = ("lifetime_median_ns", "lifetime_p99_ns")
     with Server(exercise2()) as server:

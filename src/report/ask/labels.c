@@ -34,15 +34,18 @@ struct labels {
 	size_t places_count, places_capacity;
 	struct index_set places_set;
 	bool swept;       // frames of no file have their labels
+	uint32_t known;   // frames that have one
+	uint32_t present; // frames that the trace has; no other will ask
 	uint32_t *frames; // label, by frame id; 0: not asked yet
 	uint32_t *stacks; // by stack id; 0: not asked yet
 	uint32_t frames_count, stacks_count;
 	struct pair *pairs; // by label - 1
 	size_t pairs_count, pairs_capacity;
 	struct index_set pairs_set;
-	stack_id *first; // by label - 1: the least
+	stack_id *first; // by label - 1: the least that was asked for; 0: none
 	size_t first_capacity;
-	stack_id *path; // stacks on the way to one that has a label
+	uint64_t *asked; // by stack id, a bit: asked for, or a caller of one
+	stack_id *path;  // stacks on the way to one that has a label
 	size_t path_capacity;
 };
 
@@ -58,18 +61,50 @@ struct labels *labels_new(enum labels_kind kind, const struct reader *reader, st
 	labels->stacks_count = reader_stacks_count(reader);
 	labels->frames = mem_alloc(labels->frames_count + (size_t)1, sizeof *labels->frames);
 	labels->stacks = mem_alloc(labels->stacks_count + (size_t)1, sizeof *labels->stacks);
+	labels->asked = mem_alloc(labels->stacks_count / 64 + (size_t)1, sizeof *labels->asked);
 	labels->places_set.most = labels->frames_count;
+	for (frame_id id = 0; id < labels->frames_count; id++)
+		labels->present += reader_frame(reader, id) != NULL;
 	return labels;
+}
+
+static void forget_texts(struct labels *labels)
+{
+	arena_fini(&labels->arena);
+	mem_free(labels->text);
+	index_set_fini(&labels->texts);
+	labels->text = NULL;
+	labels->text_count = labels->text_capacity = 0;
+}
+
+void labels_again(struct labels *labels)
+{
+	forget_texts(labels);
+	memset(labels->first, 0, labels->pairs_count * sizeof *labels->first);
+	memset(labels->asked, 0, (labels->stacks_count / 64 + (size_t)1) * sizeof *labels->asked);
+}
+
+enum labels_kind labels_kind(const struct labels *labels)
+{
+	return labels->kind;
+}
+
+uint64_t labels_bytes(const struct labels *labels)
+{
+	return (labels->frames_count + (uint64_t)labels->stacks_count) * sizeof(uint32_t) +
+	       labels->pairs_capacity * sizeof *labels->pairs +
+	       labels->first_capacity * sizeof *labels->first +
+	       labels->places_capacity * sizeof *labels->places +
+	       index_set_bytes(&labels->places_set) + index_set_bytes(&labels->pairs_set);
 }
 
 void labels_free(struct labels *labels)
 {
 	if (!labels)
 		return;
-	arena_fini(&labels->arena);
-	MEM_FREE(labels->text, labels->places, labels->frames, labels->stacks, labels->pairs,
-		 labels->first, labels->path);
-	index_set_fini(&labels->texts);
+	forget_texts(labels);
+	MEM_FREE(labels->places, labels->frames, labels->stacks, labels->pairs, labels->first,
+		 labels->asked, labels->path);
 	index_set_fini(&labels->places_set);
 	index_set_fini(&labels->pairs_set);
 	mem_free(labels);
@@ -233,12 +268,21 @@ static uint32_t label_frame(struct labels *labels, frame_id id);
 static void sweep(struct labels *labels)
 {
 	labels->swept = true;
-	for (frame_id id = 1; id < labels->frames_count; id++) {
+	for (frame_id id = 0; id < labels->frames_count; id++) {
 		const struct trace_frame *frame = reader_frame(labels->reader, id);
 
 		if (frame && frame->module == 0)
 			label_frame(labels, id);
 	}
+}
+
+// All frames have their labels, so what they read as is not asked again.
+static void forget_places(struct labels *labels)
+{
+	index_set_fini(&labels->places_set);
+	mem_free(labels->places);
+	labels->places = NULL;
+	labels->places_count = labels->places_capacity = 0;
 }
 
 // 0: no such frame.
@@ -271,6 +315,8 @@ static uint32_t label_frame(struct labels *labels, frame_id id)
 	}
 	ASSERT(at < labels->places_count);
 	labels->frames[id] = at + 1;
+	if (++labels->known == labels->present)
+		forget_places(labels);
 	return labels->frames[id];
 }
 
@@ -307,15 +353,31 @@ static uint32_t label_one(struct labels *labels, stack_id id)
 	if (at == count) {
 		MEM_ROOM(labels->pairs, labels->pairs_capacity, labels->pairs_count + 1);
 		MEM_ROOM(labels->first, labels->first_capacity, labels->pairs_count + 1);
-		labels->first[labels->pairs_count] = id;
+		labels->first[labels->pairs_count] = 0;
 		labels->pairs[labels->pairs_count++] = pair;
-	} else if (id < labels->first[at]) {
-		labels->first[at] = id;
 	}
 	return at + 1;
 }
 
-// Goes out to the first stack that has a label, and back in, giving each one its own. Without
+static bool is_asked(const struct labels *labels, stack_id id)
+{
+	return labels->asked[id / 64] >> id % 64 & 1;
+}
+
+// A stack is asked for; its callers were.
+static void ask(struct labels *labels, stack_id id)
+{
+	stack_id *first;
+
+	if (!labels->stacks[id])
+		labels->stacks[id] = label_one(labels, id);
+	first = &labels->first[labels->stacks[id] - 1];
+	if (!*first || id < *first)
+		*first = id;
+	labels->asked[id / 64] |= UINT64_C(1) << id % 64;
+}
+
+// Goes out to the first stack that was asked for, and back in, giving each one its label. Without
 // recursion, as a stack may be 8,192 frames deep.
 uint32_t labels_stack(struct labels *labels, stack_id stack)
 {
@@ -323,16 +385,12 @@ uint32_t labels_stack(struct labels *labels, stack_id stack)
 
 	if (stack >= labels->stacks_count)
 		return 0;
-	for (stack_id id = stack; id && !labels->stacks[id];) {
+	for (stack_id id = stack; id && !is_asked(labels, id);) {
 		*MEM_ADD(labels->path, depth, labels->path_capacity) = id;
 		id = parent_of(reader_stack(labels->reader, id), id);
 	}
-	while (depth > 0) {
-		stack_id id = labels->path[--depth];
-
-		ASSERT(id < labels->stacks_count);
-		labels->stacks[id] = label_one(labels, id);
-	}
+	while (depth > 0)
+		ask(labels, labels->path[--depth]);
 	return labels->stacks[stack];
 }
 

@@ -22,6 +22,12 @@ struct labels;
 struct labels *labels_new(enum labels_kind kind, const struct reader *reader, struct names *names);
 void labels_free(struct labels *labels); // NULL is allowed
 
+// For another question: stacks keep their labels, but none was asked for yet, and texts have none.
+void labels_again(struct labels *labels);
+
+enum labels_kind labels_kind(const struct labels *labels);
+uint64_t labels_bytes(const struct labels *labels); // of memory, texts apart
+
 // From 1, dense; 0 for stack 0 and for one that is not in the trace.
 uint32_t labels_stack(struct labels *labels, stack_id stack);
 

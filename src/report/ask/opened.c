@@ -53,10 +53,34 @@ void opened_stop(struct opened *opened, bool (*stop)(void *context), void *conte
 		window_stop(opened->window, stop, context);
 }
 
-// In the reverse order: names borrow the symbols, and both the reader.
+struct labels *opened_labels(struct opened *opened, enum labels_kind kind)
+{
+	struct labels *labels = opened->labels;
+
+	if (!labels || labels_kind(labels) != kind)
+		return labels_new(kind, opened->reader, opened->names);
+	opened->labels = NULL;
+	labels_again(labels);
+	return labels;
+}
+
+void opened_labels_back(struct opened *opened, struct labels *labels)
+{
+	if (!labels)
+		return;
+	if (labels_bytes(labels) > opened->labels_most) {
+		labels_free(labels);
+		return;
+	}
+	labels_free(opened->labels);
+	opened->labels = labels;
+}
+
+// In the reverse order: labels borrow the names, these the symbols, and all the reader.
 void opened_close(struct opened *opened)
 {
 	window_close(opened->window);
+	labels_free(opened->labels);
 	names_free(opened->names);
 	symbols_free(opened->symbols);
 	reader_close(opened->reader);

@@ -11,7 +11,7 @@
 #pragma once
 
 #include "engine/window.h"
-#include "report/ask/names.h"
+#include "report/ask/labels.h"
 
 // All but the path are owned.
 struct opened {
@@ -20,6 +20,8 @@ struct opened {
 	struct symbols *symbols;
 	struct names *names;
 	struct window *window; // NULL before opened_index
+	struct labels *labels; // of the last question, for the next one
+	uint64_t labels_most;  // bytes of them; more are not kept. The owner sets it
 };
 
 // `path` is borrowed. False on a trace that cannot be read; a damaged tail is none of that.
@@ -40,5 +42,10 @@ bool opened_share(struct opened *opened, const struct opened *from,
 // From now on long work on it asks `stop` now and then: once that says true, questions fail, or
 // what they find is not to be believed. What is opened later does not ask.
 void opened_stop(struct opened *opened, bool (*stop)(void *context), void *context);
+
+// Labels of its stacks, in which nothing was asked for yet: those that a question has given back,
+// or new ones. Given back they are freed, or kept for the next question.
+struct labels *opened_labels(struct opened *opened, enum labels_kind kind);
+void opened_labels_back(struct opened *opened, struct labels *labels); // NULL is allowed
 
 void opened_close(struct opened *opened); // accepts { 0 }

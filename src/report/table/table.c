@@ -723,7 +723,7 @@ struct table *table_new(struct query_context *asked, const struct table_options 
 	table = mem_alloc(1, sizeof *table);
 	table->asked = asked;
 	table->options = options;
-	table->labels = labels_new(options->labels, asked->reader, asked->names);
+	table->labels = opened_labels(asked->opened, options->labels);
 	table->rows = mem_grow(NULL, &table->rows_capacity, 16, sizeof *table->rows);
 	table->rows[0] = (struct table_row){ .parent = TABLE_NONE, .group = WINDOW_SKIP };
 	table->rows_count = 1;
@@ -764,6 +764,6 @@ void table_free(struct table *table)
 	index_set_fini(&table->children);
 	mem_free(table->present);
 	table_forget_sums(table);
-	labels_free(table->labels);
+	opened_labels_back(table->asked->opened, table->labels);
 	mem_free(table);
 }
