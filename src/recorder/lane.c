@@ -53,15 +53,13 @@ static struct lane *lane_kept[SEGMENT_LANES_MAX];
 // The private part of lane `id`, all zero. NULL: there is no memory or no address space for it, or
 // for its ring and the table of owners.
 //
-// Where there are many threads, there will be more: from the ninth on as many are mapped at once as
-// there are, at most 32. What is not used takes addresses alone.
+// Where there are many threads many are mapped at once. What is not used takes addresses alone.
 static struct lane *lane_memory(uint32_t id)
 {
-	enum { AT_ONCE = 32 };
 	size_t each = (sizeof(struct lane) + KERNEL_PAGE - 1) & ~(size_t)(KERNEL_PAGE - 1);
 	size_t other_bytes = 2 * segment_ring_bytes(id) + KERNEL_PAGE;
-	uint32_t count = 1;
 	uint8_t *pages = NULL;
+	uint32_t count;
 
 	if (id == 1 && recording_state->first_ring)
 		other_bytes = 0; // it is mapped
@@ -69,10 +67,7 @@ static struct lane *lane_memory(uint32_t id)
 		other_bytes += OWNERS_BYTES;
 	if (lane_kept[id] || kernel_sealed)
 		return lane_kept[id];
-	if (id > SEGMENT_RING_LARGE_LANES && !recording_is_limited())
-		count = id < AT_ONCE ? id : AT_ONCE;
-	if (count > SEGMENT_LANES_MAX - id)
-		count = SEGMENT_LANES_MAX - id;
+	count = recording_lanes_at_once(id);
 	if (count > 1)
 		pages = recording_pages(each * count, true);
 	if (!pages)

@@ -46,24 +46,25 @@ struct recording_state {
 	struct segment_frame *frames;
 	uint32_t frames_room; // so many of them are mapped
 	struct segment_clock *clock;
-	uint8_t *first_ring;    // lane 1's, mapped with the header; NULL: it is not
-	uint8_t *next_ring;     // the first page of the ring after those that are mapped
-	uint32_t lanes_count;   // lanes used so far, lane 0 included
-	uint32_t free_count;    // of free_lanes, under lanes_lock
-	uint64_t notes_head;    // bytes written to lane 0, under notes_lock
-	uint8_t *notes_ring;    // lane 0's
-	_Atomic uint32_t waits; // not 0: hooks record nothing yet (wire/attach.h)
-	uint32_t resumes;       // of segment->resumes, that were heeded
-	bool copy;              // a forked child: its memory is its parent's
-	uint32_t baseline_told; // what was mapped at the beginning
-	uint32_t own_telling;   // somebody tells of our own mappings (vm_linux.c)
-	_Atomic int files_lock; // files and file_path
-	uint64_t rss_before;    // resident memory that was the last image's (peak_linux.c)
-	uint64_t look_ns;       // when the kernel was last asked for it
-	uint32_t looking;       // a thread waits for a snapshot
-	uint32_t looks_count;   // that have begun
-	uint32_t listing;       // a thread tells the list of mappings again
-	uint32_t lists_count;   // how often it was reported
+	uint8_t *first_ring;     // lane 1's, mapped with the header; NULL: it is not
+	uint8_t *next_ring;      // the first page of the ring after those that are mapped
+	uint32_t rings_reserved; // from there on; then its first half is mapped
+	uint32_t lanes_count;    // lanes used so far, lane 0 included
+	uint32_t free_count;     // of free_lanes, under lanes_lock
+	uint64_t notes_head;     // bytes written to lane 0, under notes_lock
+	uint8_t *notes_ring;     // lane 0's
+	_Atomic uint32_t waits;  // not 0: hooks record nothing yet (wire/attach.h)
+	uint32_t resumes;        // of segment->resumes, that were heeded
+	bool copy;               // a forked child: its memory is its parent's
+	uint32_t baseline_told;  // what was mapped at the beginning
+	uint32_t own_telling;    // somebody tells of our own mappings (vm_linux.c)
+	_Atomic int files_lock;  // files and file_path
+	uint64_t rss_before;     // resident memory that was the last image's (peak_linux.c)
+	uint64_t look_ns;        // when the kernel was last asked for it
+	uint32_t looking;        // a thread waits for a snapshot
+	uint32_t looks_count;    // that have begun
+	uint32_t listing;        // a thread tells the list of mappings again
+	uint32_t lists_count;    // how often it was reported
 	uint32_t files_count;
 	// Large ones last: what each process writes to is in one page.
 	struct lane *lanes[SEGMENT_LANES_MAX];
@@ -202,6 +203,9 @@ HIDDEN bool recording_has_room(size_t bytes);
 // Whether addresses, or memory of the process's own, have a limit: then nothing is mapped that is
 // not needed now.
 HIDDEN bool recording_is_limited(void);
+
+// How many lanes, of which this is the first, are given memory and addresses at once.
+HIDDEN uint32_t recording_lanes_at_once(uint32_t lane);
 
 // Map a lane's ring twice, end to end, so that no record wraps. NULL if the kernel has no room. A
 // forked child, which gets a segment of its own, unmaps it. Lane after lane, under lanes_lock.

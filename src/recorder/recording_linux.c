@@ -130,6 +130,18 @@ bool recording_is_limited(void)
 	       kernel_limit(KERNEL_LIMIT_DATA) != UINT64_MAX;
 }
 
+// From the ninth lane on as many as there are, at most 32: where there are many threads, there will
+// be more.
+uint32_t recording_lanes_at_once(uint32_t lane)
+{
+	enum { AT_ONCE = 32 };
+	uint32_t count = lane < AT_ONCE ? lane : AT_ONCE;
+
+	if (lane <= SEGMENT_RING_LARGE_LANES || recording_is_limited())
+		return 1;
+	return count < SEGMENT_LANES_MAX - lane ? count : SEGMENT_LANES_MAX - lane;
+}
+
 // Addresses may be scarce (32 bits, RLIMIT_AS). To ask is then to take and to give back at once: no
 // limit that can be read says what is left.
 bool recording_has_room(size_t bytes)
@@ -385,12 +397,63 @@ uint8_t *recording_map_ring_at(uint8_t **next, uint32_t lane, bool noted)
 	return (uint8_t *)at;
 }
 
+// Addresses for many rings at once, and the first half of the first of them; those of a lane's
+// memory are made for as many (lane_memory). Where that cannot be, each ring is mapped by itself.
+static void recording_reserve_rings(uint32_t lane)
+{
+	struct recording_state *state = recording_state;
+	uint32_t count = recording_lanes_at_once(lane);
+	size_t bytes = KERNEL_PAGE;
+	long at;
+
+	if (count < 2)
+		return;
+	for (uint32_t i = 0; i < count; i++)
+		bytes += 2 * segment_ring_bytes(lane + i);
+	at = kernel_map(0, bytes, KERNEL_PROT_NONE,
+			KERNEL_MAP_PRIVATE | KERNEL_MAP_ANONYMOUS | KERNEL_MAP_NORESERVE, -1, 0);
+	if (kernel_failed(at))
+		return;
+	if (kernel_failed(kernel(__NR_mremap, state->next_ring, 0, segment_ring_bytes(lane),
+				 KERNEL_MREMAP_MAYMOVE | KERNEL_MREMAP_FIXED, at))) {
+		kernel(__NR_munmap, at, bytes);
+		return;
+	}
+	vm_own((void *)at, bytes, false);
+	recording_note_shared((void *)at, bytes);
+	state->next_ring = (uint8_t *)at;
+	state->rings_reserved = count;
+}
+
+// The ring's first half is mapped. Its second half and the first one of the next ring lie one after
+// the other in the file, too, and are one mapping.
+static uint8_t *recording_map_reserved_ring(uint32_t lane)
+{
+	struct recording_state *state = recording_state;
+	uint8_t *ring = state->next_ring;
+	size_t bytes = segment_ring_bytes(lane);
+	size_t next = state->rings_reserved > 1 ? segment_ring_bytes(lane + 1) : KERNEL_PAGE;
+
+	if (kernel_failed(kernel(__NR_mremap, ring, 0, bytes + next,
+				 KERNEL_MREMAP_MAYMOVE | KERNEL_MREMAP_FIXED, ring + bytes)))
+		return NULL;
+	state->next_ring = ring + 2 * bytes;
+	state->rings_reserved--;
+	return ring;
+}
+
 uint8_t *recording_map_ring(uint32_t lane)
 {
-	uint8_t *ready = lane == 1 && recording_state->first_ring ? recording_state->first_ring
-								  : recording_ring_of_spare(lane);
+	struct recording_state *state = recording_state;
+	uint8_t *ready = lane == 1 && state->first_ring ? state->first_ring
+							: recording_ring_of_spare(lane);
 
-	return ready ? ready : recording_map_ring_at(&recording_state->next_ring, lane, true);
+	if (ready)
+		return ready;
+	if (!state->rings_reserved)
+		recording_reserve_rings(lane);
+	return state->rings_reserved ? recording_map_reserved_ring(lane)
+				     : recording_map_ring_at(&state->next_ring, lane, true);
 }
 
 // Twice as many frames, at another place. The old ones stay mapped: it happens a few times at most.

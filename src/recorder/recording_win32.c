@@ -172,6 +172,11 @@ bool recording_is_limited(void)
 	return true;
 }
 
+uint32_t recording_lanes_at_once(uint32_t)
+{
+	return 1;
+}
+
 // Two views side by side. Nothing reserves the place for both, so another thread may get in
 // between: then once more.
 //

@@ -3,9 +3,10 @@
 # timeout: 180
 # parallel: yes
 import collections
+import json
 
-from libguest import (TIDEMARK, Trace, check, check_whole, equal, main, program, record,
-                      record_witnessed, run, test)
+from libguest import (TIDEMARK, Trace, check, check_whole, environment, equal, main, program,
+                      python, record, record_witnessed, run, test)
 
 
 def crowd(how):
@@ -36,6 +37,33 @@ def a_thousand_threads_at_once():
     equal(own, len(trace.of_size(7801)) + len(trace.of_size(7802)), "blocks")
     equal(1000, len({event.thread for event in trace.of_size(7802)}), "threads")
     equal(100000, trace.frees_of_size(7801), "frees")
+
+
+@test
+def a_hundred_threads_go_round_their_rings():
+    record([program("crowd"), "busy", "100"], "--force")
+    told = json.loads(run([TIDEMARK, "report", "--json", "t.tide"]).out)["trace"]
+    equal((0, True), (told["events_lost"], told["complete"]), "events lost, and all is there")
+    check(told["events"] >= 4000000, f"{told['events']} events")
+
+
+THREADS = """
+import threading
+here = threading.Barrier(101)
+def work(): bytearray(5000); here.wait(); here.wait()
+threads = [threading.Thread(target=work) for _ in range(100)]
+for thread in threads: thread.start()
+here.wait()
+print(sum("memfd:tidemark " in line for line in open("/proc/self/maps")))
+here.wait()
+"""
+
+
+@test
+def a_thread_takes_one_mapping_of_the_segment():
+    command, variables = python()
+    ended = record([*command, "-c", THREADS], "--force", env=environment(**variables))
+    check(100 < int(ended.out) < 100 + 50, f"{ended.out} mappings of 101 threads")
 
 
 @test
