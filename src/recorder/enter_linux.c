@@ -44,9 +44,12 @@ enum {
 extern struct hook_entry __start_entered[] HIDDEN;
 extern struct hook_entry __stop_entered[] HIDDEN;
 
-// What only jemalloc has.
+// What only jemalloc has, and only tcmalloc (the one of Abseil; gperftools' has tc_malloc).
 static struct hook_entry enter_sign
 	__attribute__((section("entered"), used)) = { "arena_malloc_hard", NULL, NULL };
+static struct hook_entry enter_sign_tcmalloc
+	__attribute__((section("entered"), used)) = { "MallocExtension_Internal_GetStats", NULL,
+						      NULL };
 
 // Whose functions they are, by their names. Of each allocator.
 enum enter_family {
@@ -425,6 +428,8 @@ static const char *enter_name(const bool *has)
 	for (uint32_t i = 0; i < enter_hooks_count(); i++) {
 		if (__start_entered + i == &enter_sign && enter_now.at[i])
 			return "jemalloc";
+		if (__start_entered + i == &enter_sign_tcmalloc && enter_now.at[i])
+			return "tcmalloc";
 	}
 	return has[ENTER_MOZJEMALLOC] ? "mozjemalloc"
 	       : has[ENTER_JEMALLOC]  ? "jemalloc"

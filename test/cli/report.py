@@ -506,6 +506,18 @@ def a_runtime_s_heap_is_named_by_the_function_that_maps_it():
 
 
 @test
+def a_runtime_without_symbols_is_named_by_its_program():
+    for program, named, said in (("deno", "", "V8 heap, as mappings: 64.0 MiB"), ("bun", "", "JavaScriptCore, mimalloc, as"),
+                                 ("dart", "", "Dart heap, as mappings"), ("bundle", "", None), ("deno", 'name f "pool_refill"', None)):
+        assemble("runtime", f'process p pid=1 exe="/opt/{program}"\nthread t p\nmodule a p 0x10000-0x20000 "/opt/{program}"\n'
+                 f"frame f a 0x10100\n{named}\nstack s f\n"
+                 f"@1 t mmap s 0x90000000 {64 << 20} prot=rw flags=private|anonymous\n"
+                 "@2 t mmap s 0x80000000 8192 prot=rw flags=private|anonymous\n@3 t malloc s 0x80000010 500\nend\n")
+        text = " ".join(run("report", "runtime.tide").stdout.split())
+        assert (said is not None) == ("own heap" in text) and (said or "") in text, text
+
+
+@test
 def memory_that_was_mapped_before_is_said_to_be_no_calls():
     assemble("mapped", "process p pid=1\nthread t p\nstack s main\n"
              "@1 t mapped 0x100000 0x1000 prot=rw flags=private|anonymous origin=kernel\n"

@@ -150,6 +150,17 @@ def in_a_library_that_comes_and_goes():
 
 
 @test
+def tcmalloc_of_abseil_is_named_by_what_it_alone_has():
+    """workerd's: its functions have the usual names."""
+    with open("toy.c", "w", encoding="utf-8") as file:
+        file.write(TOY.replace("mi_", "") + "HIDDEN int MallocExtension_Internal_GetStats(void) { return 0; }\n")
+    subprocess.run(["gcc", "-O1", "-fPIC", "-fno-builtin", "-c", "toy.c", "-o", "toy.o"], check=True)
+    record([caller(), "dlopen", "1", build("plugin", "toy.o")], "--strict")
+    check_seen()
+    check(("tcmalloc", "plugin", "symbols") in allocators()[0], allocators()[0])
+
+
+@test
 def in_a_library_that_exports_it_and_does_not_ask_who_comes_first():
     archive = jemalloc("jemalloc_pic")
     for link in ("-Bsymbolic", "-Bsymbolic-functions"):

@@ -49,7 +49,7 @@ struct own_heap {
 };
 
 // Where a file maps nothing but its heap, the file is enough.
-static const struct own_heap *own_heap_find(const struct symbol *symbol, const char *language)
+static const char *own_heap_find(const struct symbol *symbol, const char *language)
 {
 	static const struct own_heap heaps[] = {
 		{ "V8 heap", "v8::*", NULL, NULL },
@@ -83,8 +83,22 @@ static const struct own_heap *own_heap_find(const struct symbol *symbol, const c
 		{ "SpiderMonkey heap", "js::gc::*", NULL, NULL },
 		{ "PartitionAlloc", "partition_alloc::*", NULL, NULL },
 	};
+	// Programs that are shipped without symbols, by their names: they map for nothing else.
+	static const struct {
+		const char *file, *heap;
+	} programs[] = {
+		{ "deno", "V8 heap" },
+		{ "bun", "JavaScriptCore, mimalloc" },
+		{ "dart", "Dart heap" },
+		{ "dartvm", "Dart heap" },
+		{ "dartaotruntime", "Dart heap" },
+	};
 	// The first row that fits counts.
 	const char *file = names_file(symbol->module);
+
+	for (size_t i = 0; !symbol->function && i < sizeof(programs) / sizeof(*programs); i++)
+		if (strcmp(file, programs[i].file) == 0)
+			return programs[i].heap;
 
 	for (size_t i = 0; i < sizeof(heaps) / sizeof(*heaps); i++) {
 		const struct own_heap *heap = &heaps[i];
@@ -94,7 +108,7 @@ static const struct own_heap *own_heap_find(const struct symbol *symbol, const c
 		if (heap->module && !own_heap_begins(file, heap->module))
 			continue;
 		if (!heap->language || (language && own_heap_begins(language, heap->language)))
-			return heap;
+			return heap->heap;
 	}
 	return NULL;
 }
@@ -105,11 +119,11 @@ const char *own_heap_mapped(struct names *names, const struct trace_process *pro
 			    stack_id stack)
 {
 	struct names_stack lines = names_stack(names, stack);
-	const struct own_heap *heap = NULL;
+	const char *heap = NULL;
 
 	for (size_t i = 0; i < lines.count && i <= lines.user && !heap; i++)
 		heap = own_heap_find(lines.lines[i].symbol, process ? process->interpreter : NULL);
-	return heap ? heap->heap : NULL;
+	return heap;
 }
 
 // From the innermost function outwards: GLib's own, with g_slice_alloc among them and no g_malloc
