@@ -255,13 +255,13 @@ def every_page_of_the_manual_reads_without_a_warning():
     assert len(pages) > 20
     for page in pages:
         done = subprocess.run(["man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8", page],
-                              capture_output=True, text=True, timeout=60,
+                              capture_output=True, text=True,
                               env={**os.environ, "LC_ALL": "C.UTF-8", "MANWIDTH": "80",
                                    "MANROFFSEQ": ""})
         assert done.returncode == 0 and not done.stderr, (page, done.stderr)
     shown = subprocess.run(["man", "-E", "UTF-8", "-l", "-Tutf8",
                             os.path.join(SOURCE, "docs/man/tidemark-watch.1")], check=True,
-                           capture_output=True, text=True, timeout=60,
+                           capture_output=True, text=True,
                            env={**os.environ, "LC_ALL": "C.UTF-8", "MANWIDTH": "200"}).stdout
     shown = "".join(re.sub(".\b", "", shown).split()).replace("‐", "")
     for words in (r"Software\Microsoft\Windows NT\CurrentVersion\Image File Execution Options\NAME.exe",

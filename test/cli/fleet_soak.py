@@ -53,7 +53,7 @@ class Passing(http.server.BaseHTTPRequestHandler):
             self.server.made.append(body.decode())
             asked.data = body.replace(TTL, b"")
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(asked, timeout=60) as answered:
+        with opener.open(asked) as answered:
             answer = answered.read()
         if body == b"SELECT version()":
             answer = b"26.7.1.1\n"
@@ -70,7 +70,7 @@ class Passing(http.server.BaseHTTPRequestHandler):
 
 def bytes_of(server, sql):
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(f"http://127.0.0.1:{server.http}/", data=sql.encode(), timeout=60) as answer:
+    with opener.open(f"http://127.0.0.1:{server.http}/", data=sql.encode()) as answer:
         return answer.read()
 
 

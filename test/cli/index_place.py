@@ -24,8 +24,8 @@ def make(path, blocks):
 
 
 def ask(path, umask=-1):
-    done = subprocess.run([TIDEMARK, "window", path, *VIEW], capture_output=True, text=True,
-                          timeout=60, umask=umask, env={**os.environ, "TIDEMARK_INDEX": "always"})
+    done = subprocess.run([TIDEMARK, "window", path, *VIEW], capture_output=True, text=True, umask=umask,
+                          env={**os.environ, "TIDEMARK_INDEX": "always"})
     assert done.returncode == 0, done.stderr
 
 
@@ -77,7 +77,7 @@ def as_nobody(path, *words, **more):
     os.chown("home", 65534, 65534)
     shutil.copy(TIDEMARK, "program")  # that may lie where nobody may go
     return subprocess.run([os.path.abspath("program"), "window", os.path.abspath(path), *VIEW, *words],
-                          capture_output=True, text=True, timeout=60, user=65534, group=65534,
+                          capture_output=True, text=True, user=65534, group=65534,
                           extra_groups=[],
                           env={**os.environ, "TIDEMARK_INDEX": "always",
                                "HOME": os.path.abspath("home"), "XDG_CACHE_HOME": "", **more})

@@ -26,7 +26,7 @@ def indexes(folder):
 def again(name):
     os.mkdir(name)
     done = subprocess.run([sys.executable, "-B", os.path.join(HERE, name + ".py")], cwd=name,
-                          env={**os.environ, "TIDEMARK_INDEX": "tiny"}, text=True, timeout=200,
+                          env={**os.environ, "TIDEMARK_INDEX": "tiny"}, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     said = "\n".join(line for line in done.stdout.splitlines() if not line.startswith("ok"))
     assert done.returncode == 0, (done.returncode, said)

@@ -34,7 +34,7 @@ def record(name, *options, how="alone", pause="2000", until=None):
                      "the gate")
             wait_for(lambda: process.poll() is not None or until(), f"what {name} is to be")
             open(gate, "w", encoding="utf-8").close()
-        equal(0, process.wait(timeout=200), read("err"))
+        equal(0, process.wait(), read("err"))
     finally:
         process.kill()
         process.wait()

@@ -6,7 +6,7 @@ from libguest import Trace, check, equal, main, program, record, test
 
 
 def traced(way):
-    count = int(record([program("layered"), way], timeout=60).out)
+    count = int(record([program("layered"), way]).out)
     trace = Trace()
     equal(0, trace.events_lost(), "events lost")
     trace.check_ownership()

@@ -87,7 +87,7 @@ def no_free_is_without_its_allocation_in_a_real_program():
             raise Skip(f"needs {library}")
         record(["g++", "-std=c++17", "-O1", "-S", "-o", "/dev/null", "-x", "c++", "/dev/stdin"],
                text=b"#include <map>\n#include <string>\nstd::map<std::string, int> m;\n",
-               trace=f"{library[:6]}.tide", env=environment(LD_PRELOAD=found[0]), timeout=60)
+               trace=f"{library[:6]}.tide", env=environment(LD_PRELOAD=found[0]))
         trace = Trace(f"{library[:6]}.tide")
         check(len(trace.events) > 10000, f"{library}: {len(trace.events)}")
         trace.check_ownership()

@@ -168,7 +168,7 @@ def a_running_program_is_searched_when_it_is_asked_for():
         running.stdin.flush()
         equal("done\n", running.stdout.readline())
     running.stdin.close()
-    equal(0, running.wait(timeout=60))
+    equal(0, running.wait())
     text = run([TIDEMARK, "dump", "t.tide"]).out
     equal(2, len(re.findall(r"^reach p0 reason=asked", text, re.M)), "searches")
     for size, state in STATES.items():
@@ -253,7 +253,7 @@ def a_mark_from_outside_is_one_too():
     ended = run([TIDEMARK, "ctl", pid, "mark", "now"])
     check(re.match(r"unreachable .* in [\d,]+ blocks, of [\d,]+ that are live", ended.out), ended)
     running.stdin.close()
-    equal(0, running.wait(timeout=60))
+    equal(0, running.wait())
     text = run([TIDEMARK, "dump", "t.tide"]).out
     equal(["mark"], re.findall(r"^reach p0 reason=(\w+)", text, re.M))
 
@@ -423,7 +423,7 @@ def what_is_reserved_and_was_never_touched_is_passed_over():
         file.write(RESERVED)
     equal(0, run(["gcc", "-O1", "reserved.c", "-o", "reserved"]).code)
     ended = run([TIDEMARK, "record", "-q", "-f", "-o", "t.tide", "--reachability", "--",
-                 "./reserved"], timeout=100)
+                 "./reserved"])
     if ended.code == 3:
         raise Skip("16 TiB cannot be reserved")
     equal(0, ended.code, ended.err)
@@ -451,7 +451,7 @@ def no_copy_is_left_over():
         equal(0, run([TIDEMARK, "ctl", pid, "reachability"]).code)
         equal("", run(["pgrep", "-P", pid]).out)
     running.stdin.close()
-    equal(0, running.wait(timeout=60))
+    equal(0, running.wait())
 
 
 # Threads that have ended, joined and detached, of which glibc keeps the stacks and what belongs to these.

@@ -20,7 +20,7 @@ def sandboxed(*words, options=()):
     plain = run(command)
     if plain.code == 77:
         raise Skip("the kernel has no filters")
-    ended = run([TIDEMARK, "record", "--force", *options, "-o", "t.tide", *command], timeout=60)
+    ended = run([TIDEMARK, "record", "--force", *options, "-o", "t.tide", *command])
     equal((plain.code, plain.out), (ended.code, ended.out),
           f"code and output of {words} ({ended.err})")
     return ended

@@ -14,14 +14,14 @@ MIB = 1 << 20
 
 
 def ask(*words):
-    done = subprocess.run([TIDEMARK, *words, "--json"], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([TIDEMARK, *words, "--json"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
 def record(name, path, *words):
     done = subprocess.run([TIDEMARK, "record", *words, "-o", path, "--", program(name)],
-                          capture_output=True, text=True, timeout=120)
+                          capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return path
 
@@ -86,7 +86,7 @@ def heaptrack(name):
     if not shutil.which("heaptrack_print"):
         raise Skip("no heaptrack")
     subprocess.run(["heaptrack", "-o", os.path.abspath(name), program(name)], capture_output=True,
-                   check=True, timeout=120)
+                   check=True)
     return next(file for file in os.listdir(".") if file.startswith(name + "."))
 
 
@@ -103,7 +103,7 @@ def totals(text):
 
 
 def heaptrack_print(*words):
-    done = subprocess.run(["heaptrack_print", *words], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(["heaptrack_print", *words], capture_output=True, text=True)
     return totals(done.stdout)
 
 

@@ -16,8 +16,8 @@ PERL = "my %h; $h{$_} = [$_] for 1 .. 400000"
 
 
 def verified(command, **variables):
-    record(command, "--verify-stacks", "--force", env=environment(**variables), timeout=600)
-    stacks = json.loads(run([TIDEMARK, "info", "--json", "t.tide"], timeout=120).out)["stacks"]
+    record(command, "--verify-stacks", "--force", env=environment(**variables))
+    stacks = json.loads(run([TIDEMARK, "info", "--json", "t.tide"]).out)["stacks"]
     equal(0, stacks["mismatched"], f"stacks of {command[0]} that differ")
     print(f"# {command[0]}: {stacks['verified']}", flush=True)
     return stacks["verified"]

@@ -107,7 +107,7 @@ class Server:
         url = f"http://127.0.0.1:{self.http}/?database=default"
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
-            with opener.open(url, data=sql.encode(), timeout=60) as answer:
+            with opener.open(url, data=sql.encode()) as answer:
                 return [line.split("\t") for line in answer.read().decode().splitlines()]
         except urllib.error.HTTPError as error:
             raise AssertionError(error.read().decode()) from error

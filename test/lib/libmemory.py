@@ -11,6 +11,8 @@ import os
 import re
 import subprocess
 
+from libtests import PATIENCE_SECONDS
+
 BUILD = os.path.abspath(os.environ.get("TIDEMARK_BUILD", "build"))
 TIDEMARK = os.environ.get("TIDEMARK", os.path.join(BUILD, "tidemark"))
 BITS = int(os.environ.get("GUEST_BITS", "64"))
@@ -38,7 +40,7 @@ def relay_range():
     raise RuntimeError(f"{LIBRARY} has no vm_relay")
 
 
-def record_under_strace(command, *words, trace="t.tide", log="t.strace", timeout=120, **options):
+def record_under_strace(command, *words, trace="t.tide", log="t.strace", timeout=PATIENCE_SECONDS, **options):
     """Record the program while strace looks on. Its exit code."""
     with open("t.out", "wb") as out:
         return subprocess.run([TIDEMARK, "record", "--force", *words, "-o", trace, "--",

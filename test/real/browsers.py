@@ -47,7 +47,7 @@ def picture(name, command, *record):
         else ["--profile", profile, "--screenshot", shot]
     words = [*command[:len(USER)], *record, *command[len(USER):]] if command[0] == USER[0] \
         else [*record, *command]
-    ended = run([*words, *options, page], timeout=150, env=env)
+    ended = run([*words, *options, page], env=env)
     equal(0, ended.code, f"exit code ({ended.err[-800:]})")
     with open(shot, "rb") as file:
         return file.read(), ended
@@ -132,7 +132,7 @@ def mozjemalloc_counts_as_many_operations():
     with open("counts.c", "w", encoding="ascii") as file:
         file.write(COUNTS)
     equal(0, run(["gcc", "-shared", "-fPIC", "-fno-builtin", "counts.c", "-o", "libcounts.so"]).code, "gcc")
-    ended = run([TIDEMARK, "record", "-f", "-o", "c.tide", "--", "firefox-esr", "--version"], timeout=300,
+    ended = run([TIDEMARK, "record", "-f", "-o", "c.tide", "--", "firefox-esr", "--version"],
                 env=environment(HOME=os.getcwd(), LD_PRELOAD=os.path.abspath("libcounts.so")))
     equal(0, ended.code, ended.err)
     with open("counts.txt", encoding="ascii") as file:

@@ -59,7 +59,7 @@ VARIABLES = libi386.variables(HOME)
 
 def check_recording(command, least, out):
     plain = run(command, env=environment(**VARIABLES))
-    ended, counts = record_witnessed(command, variables=VARIABLES, timeout=100)
+    ended, counts = record_witnessed(command, variables=VARIABLES)
     equal((plain.code, plain.out), (ended.code, ended.out), "what it does, untraced and traced")
     check(out in ended.out, ended.out)
     heap = report()["heap"]
@@ -91,7 +91,7 @@ def every_block_of_python3_is_there_with_its_whole_stack():
 @test
 def each_stack_is_walked_the_same_twice():
     for command in (SQLITE, PYTHON3):
-        record(command, "--force", "--verify-stacks", env=environment(**VARIABLES), timeout=100)
+        record(command, "--force", "--verify-stacks", env=environment(**VARIABLES))
         end = Trace().end
         check(int(end["stacks-verified"]) > 20000, end)
         equal(0, int(end.get("stacks-mismatched", 0)), "stacks that differ")
@@ -136,7 +136,7 @@ def with_the_c_library_of_i386_itself_too():
 
 @test
 def resident_memory_is_divided_up_and_adds_up():
-    record(PYTHON3, "--force", "--rss-exact", env=environment(**VARIABLES), timeout=100)
+    record(PYTHON3, "--force", "--rss-exact", env=environment(**VARIABLES))
     for when in ("peak", "exit"):
         done = run([TIDEMARK, "reconcile", "--json", "--at", when, "t.tide"])
         if done.code == 2 and "no snapshot" in done.err:

@@ -51,7 +51,7 @@ def recorded():
 
 
 def ask(*words):
-    return json.loads(subprocess.run([TIDEMARK, *words, "--json"], capture_output=True, timeout=300,
+    return json.loads(subprocess.run([TIDEMARK, *words, "--json"], capture_output=True,
                                      check=True).stdout)
 
 
@@ -65,7 +65,7 @@ def heap_of(trace):
 def events(trace):
     """Rows of op and size, where a size of 0 is 1."""
     text = subprocess.run([TIDEMARK, "export", "--format", "csv", "-o", "-", trace], text=True,
-                          capture_output=True, timeout=300, check=True).stdout
+                          capture_output=True, check=True).stdout
     return [(row["op"], row["call"], max(1, int(row["size"] or 0)), row["heap"], row["stack"])
             for row in csv.DictReader(io.StringIO(text))]
 
@@ -113,11 +113,9 @@ def events_are_those_of_pythonmalloc():
 def a_report_without_the_heaps_says_so():
     run("off.tide")
     equal("not recorded", ask("report", "off.tide")["heap"]["language_heaps"])
-    text = subprocess.run([TIDEMARK, "report", "off.tide"], capture_output=True, text=True,
-                          timeout=300, check=True).stdout
+    text = subprocess.run([TIDEMARK, "report", "off.tide"], capture_output=True, text=True, check=True).stdout
     check("--language-heaps" in text, text[:1000])
-    text = subprocess.run([TIDEMARK, "report", recorded()], capture_output=True, text=True,
-                          timeout=300, check=True).stdout
+    text = subprocess.run([TIDEMARK, "report", recorded()], capture_output=True, text=True, check=True).stdout
     check("--language-heaps" not in text.split("\n\n")[1], text[:1000])
 
 
@@ -197,7 +195,7 @@ def an_interpreter_in_a_library_is_seen():
 @test
 def a_process_that_runs_is_refused():
     result = subprocess.run([TIDEMARK, "record", "--language-heaps", "-p", "1"], text=True,
-                            capture_output=True, timeout=300, check=False)
+                            capture_output=True, check=False)
     equal(125, result.returncode)
     check("--language-heaps needs a program that record starts" in result.stderr, result.stderr)
 

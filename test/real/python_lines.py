@@ -134,7 +134,7 @@ def debian_python():
 
 def stacks_by_size(trace="t.tide"):
     """Of each allocation its size, and its stack as (function, file, line), Python's frames alone."""
-    dumped = subprocess.run([TIDEMARK, "dump", trace], capture_output=True, text=True, timeout=120,
+    dumped = subprocess.run([TIDEMARK, "dump", trace], capture_output=True, text=True,
                             check=True).stdout
     names, sources, stacks, found = {}, set(), {}, {}
     for line in dumped.splitlines():
@@ -186,7 +186,7 @@ def compare(*options):
 
 def stacks_without_events(trace="t.tide"):
     """How many stacks are there, and how many of them are neither of an event nor below one's."""
-    dumped = subprocess.run([TIDEMARK, "dump", trace], capture_output=True, text=True, timeout=120,
+    dumped = subprocess.run([TIDEMARK, "dump", trace], capture_output=True, text=True,
                             check=True).stdout
     callers, used = {}, set()
     for line in dumped.splitlines():
@@ -324,13 +324,13 @@ def each_line_has_what_tracemalloc_says():
         file.write(COUNTED)
     env = environment(PYTHONHASHSEED="0", PYTHONMALLOC="malloc")
     said = subprocess.run([debian_python(), "counted.py", "1"], env=env, capture_output=True,
-                          text=True, timeout=300, check=True).stdout
+                          text=True, check=True).stdout
     expected = {int(line): (int(count), int(size))
                 for line, count, size in map(str.split, said.splitlines()) if int(count) > 100}
     record([debian_python(), "counted.py"], env=env)
     window = json.loads(subprocess.run(
         [TIDEMARK, "window", "--by", "stack", "-n", "0", "--json", "t.tide"],
-        capture_output=True, timeout=300, check=True).stdout)
+        capture_output=True, check=True).stdout)
     found = {}
     for row in window["rows"]:
         lines = [frame["line"] for frame in row["keys"]["stack"]
@@ -384,8 +384,7 @@ def a_thread_without_a_state_has_no_functions_of_another_one():
         file.write(CALLER)
     with open("called.py", "w", encoding="ascii") as file:
         file.write(CALLED)
-    subprocess.run(["gcc", "-O0", "-shared", "-fPIC", "-o", "caller.so", "caller.c"], check=True,
-                   timeout=300)
+    subprocess.run(["gcc", "-O0", "-shared", "-fPIC", "-o", "caller.so", "caller.c"], check=True)
     record([debian_python(), "called.py"], "-f", env=environment(MALLOC_ARENA_MAX="1"))
     found = stacks_by_size()
     check(all(["called"] == [frame[0] for frame in stack] for stack in found[88889]),
@@ -441,7 +440,7 @@ def refused(version):
     with open("impostor.c", "w", encoding="ascii") as file:
         file.write(IMPOSTOR)
     subprocess.run(["gcc", "-O1", "-rdynamic", "-o", "impostor", f"-DVERSION={version}",
-                    "impostor.c"], check=True, timeout=300)
+                    "impostor.c"], check=True)
     record(["./impostor"], "-f", env=environment())
     return subprocess.run([TIDEMARK, "info", "t.tide"], capture_output=True, text=True,
                           check=True).stdout

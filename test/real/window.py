@@ -48,8 +48,7 @@ for name, text in (("rows.py", ROWS), ("family.py", FAMILY)):
 
 def ask(trace, index, *words):
     done = subprocess.run([libreal.TIDEMARK, "window", trace, "--json", "--memory", "16G", *words],
-                          env={**env, "TIDEMARK_INDEX": index}, capture_output=True, text=True,
-                          timeout=300)
+                          env={**env, "TIDEMARK_INDEX": index}, capture_output=True, text=True)
     assert done.returncode == 0, (words, done.stderr)
     return json.loads(done.stdout)
 
@@ -133,7 +132,7 @@ def check_vm(name, trace, recording):
 
 
 def check_engine(name, trace, windows):
-    done = subprocess.run([WINDOW_SAME], capture_output=True, text=True, timeout=250,
+    done = subprocess.run([WINDOW_SAME], capture_output=True, text=True,
                           env={**os.environ, "TRACE": trace, "WINDOWS": str(windows)})
     proof.check(done.returncode == 0 and "SKIPPED" not in done.stdout + done.stderr,
                 f"{name}: every answer of the engine is the same, {windows} windows",

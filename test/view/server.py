@@ -543,7 +543,7 @@ def the_browser_is_given_the_address_in_a_file_of_ours():
     address = process.stdout.readline().strip()
     wait_for(lambda: os.path.exists("done"), "a browser")
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=100)
+    process.communicate()
     assert process.returncode == 0
     with open("opened.html", encoding="ascii") as file:
         assert f"url={address}\"" in file.read()

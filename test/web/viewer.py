@@ -23,7 +23,7 @@ servers = []
 
 
 def run(*words, **more):
-    return subprocess.run(words, capture_output=True, text=True, timeout=300, **more)
+    return subprocess.run(words, capture_output=True, text=True, **more)
 
 
 def record(trace, *words, **variables):

@@ -11,6 +11,7 @@ import struct
 import subprocess
 
 import libwin
+from libtests import PATIENCE_SECONDS
 from libwin import ask, check, windows_path
 
 libwin.need_wine()
@@ -136,7 +137,7 @@ def unloaded():
 
 
 def attach(words):
-    command = [libwin.WINE_RUN, "--prefix", "prefix", "--time", "100", "--",
+    command = [libwin.WINE_RUN, "--prefix", "prefix", "--time", str(PATIENCE_SECONDS), "--",
                windows_path("arm64ec.exe"), "wait"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as running:
         pid = re.search(r"pid (\d+)", running.stdout.readline())[1]

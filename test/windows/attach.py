@@ -10,6 +10,7 @@ import re
 import subprocess
 
 import libwin
+from libtests import PATIENCE_SECONDS
 from libwin import ask, check
 
 libwin.need_wine()
@@ -21,7 +22,7 @@ KEYS = "\\Software\\Microsoft\\Windows NT\\CurrentVersion\\Image File Execution 
 def attach(bits, *words):
     name = " ".join([f"{bits} bits", *words])
     trace = f"attached{bits}{'-'.join(words)}.tide"
-    command = [libwin.WINE_RUN, "--prefix", "prefix", "--time", "100", "--",
+    command = [libwin.WINE_RUN, "--prefix", "prefix", "--time", str(PATIENCE_SECONDS), "--",
                libwin.windows_path(f"attached{bits}.exe"), *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
         pid = re.search(r"pid (\d+)", running.stdout.readline())[1]
@@ -57,7 +58,7 @@ def attach(bits, *words):
 def unhooked(bits, word, expected):
     """A program that gives functions their own code back."""
     name, trace = f"{bits} bits, {word}", f"{word}{bits}.tide"
-    command = [libwin.WINE_RUN, "--prefix", "prefix", "--time", "100", "--",
+    command = [libwin.WINE_RUN, "--prefix", "prefix", "--time", str(PATIENCE_SECONDS), "--",
                libwin.windows_path(f"attached{bits}.exe"), word]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
         pid = re.search(r"pid (\d+)", running.stdout.readline())[1]
@@ -71,7 +72,7 @@ def unhooked(bits, word, expected):
 def forbidden(bits):
     """A program whose memory cannot become code."""
     name, trace = f"{bits} bits, forbids", f"forbids{bits}.tide"
-    command = [libwin.WINE_RUN, "--prefix", "prefix", "--time", "100", "--",
+    command = [libwin.WINE_RUN, "--prefix", "prefix", "--time", str(PATIENCE_SECONDS), "--",
                libwin.windows_path(f"attached{bits}.exe"), "forbids"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
         pid = re.search(r"pid (\d+)", running.stdout.readline())[1]

@@ -12,6 +12,7 @@ import subprocess
 import time
 
 import libwin
+from libtests import PATIENCE_SECONDS
 from libwin import check
 
 libwin.need_wine()
@@ -134,7 +135,7 @@ def kill(bits):
     """SIGKILL in mid-loop: what the program counted before is in the trace."""
     name, trace, path = f"SIGKILL, {bits} bits", f"kill{bits}.tide", f"kill{bits}.counts"
     program = windows_path(f"exact{bits}.exe")
-    command = [libwin.WINE_RUN, "--prefix", "prefix", "--time", "120", "--", EXE, "record", "-o",
+    command = [libwin.WINE_RUN, "--prefix", "prefix", "--time", str(PATIENCE_SECONDS), "--", EXE, "record", "-o",
                trace, "--", program, "loop", windows_path(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         wait_for_counts(path, 20000)
@@ -231,8 +232,8 @@ def pids_of(*words):
 
 def stalled():
     """A collector that does not look for so long that a child runs without it: it is said."""
-    command = [libwin.WINE_RUN, "--prefix", "prefix", "--time", "100", "--", EXE, "record", "-o", "stalled.tide", "--",
-               "cmd.exe", "/c", "echo ready & set /p x= & " + windows_path("exact64.exe") + " return"]
+    command = [libwin.WINE_RUN, "--prefix", "prefix", "--time", str(PATIENCE_SECONDS), "--", EXE, "record", "-o",
+               "stalled.tide", "--", "cmd.exe", "/c", "echo ready & set /p x= & " + windows_path("exact64.exe") + " return"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True) as running:
         check("stalled: it begins", "ready" in running.stdout.readline())

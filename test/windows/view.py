@@ -40,7 +40,7 @@ class Server(libview.Server):
     def __init__(self, mark, *words):
         self.mark = mark
         self.process = subprocess.Popen(
-            [libwin.WINE_RUN, "--prefix", "prefix", "--time", "200", "--", EXE, "view", *words,
+            [libwin.WINE_RUN, "--prefix", "prefix", "--time", str(PATIENCE_SECONDS), "--", EXE, "view", *words,
              "--no-open", "--source-root", mark],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.address = self.process.stdout.readline().strip()

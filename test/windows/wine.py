@@ -14,6 +14,7 @@ ADDR_NO_RANDOMIZE = 0x40000
 
 libwin.need_wine()
 
+START_SECONDS = 100  # then Wine is started once more
 PROGRAM = r"""
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,10 +41,10 @@ for bits in libwin.WIDTHS:
     # Wine itself, of which this is no test, now and then never gets as far as the program.
     for _ in range(2):
         done = libwin.wine(f"./hello{bits}.exe", "two words", input=b"a line\n", prefix="prefix",
-                           seconds=PATIENCE_SECONDS)
+                           seconds=START_SECONDS)
         if done.returncode != 124 or done.stdout:
             break
-        print(f"{bits}: Wine did not start it within {PATIENCE_SECONDS} s", flush=True)
+        print(f"{bits}: Wine did not start it within {START_SECONDS} s", flush=True)
     check(f"{bits}: output, arguments, input and exit code pass",
           done.returncode == 42 and done.stdout.replace(b"\r", b"") ==
           b"%d bits, 1 arguments, last 'two words'\nread a line\n" % bits, done)
