@@ -107,6 +107,17 @@ def steady_growth_needs_fewer_bytes_and_what_matters_is_said_where_nothing_is_fo
 
 
 @test
+def a_peak_within_a_tick_of_the_clock_has_no_length_and_its_command_shows_it():
+    trace = Trace()
+    trace.alloc(0, stack("base"), 2 * MIB)
+    trace.free(5 * SECOND, trace.alloc(5 * SECOND, stack("export"), 8 * MIB))
+    [peak] = found(trace, "peak", end_us=10 * SECOND)
+    check("for less than a tick of the clock (1.000 us): that makes" in peak["what"], peak)
+    shown = run(*peak["command"].split()).stdout
+    check("8.0 MiB for less than a tick of the clock (1.000 us) at 5.000 s" in shown, shown)
+
+
+@test
 def growth_that_began_late_is_told_apart_from_growth_and_from_what_ended():
     trace = Trace()
     for time_us in range(0, 70 * SECOND, 31250):

@@ -395,6 +395,7 @@ static void tell_peak(struct findings *findings, const struct findings_kind *kin
 	struct finding *finding =
 		findings_add(findings, kind, FINDINGS_CERTAIN, place->process, place->stack);
 	uint64_t had = had_at_most(findings, place->process);
+	uint64_t tick_ns = reader_info(findings->asked->reader)->tick_ns;
 	struct str untouched = { 0 };
 
 	ASSERT(maker->count > 0 && row->hill.top == spikes->peak);
@@ -408,6 +409,11 @@ static void tell_peak(struct findings *findings, const struct findings_kind *kin
 	}
 	finding->from_ns = row->begin_ns;
 	finding->to_ns = row->end_ns;
+	// What rose within a tick is there before a window that begins with it.
+	if (row->end_ns - row->begin_ns < tick_ns) {
+		finding->from_ns -= finding->from_ns < tick_ns ? finding->from_ns : tick_ns;
+		finding->to_ns += tick_ns;
+	}
 	finding->saves_bytes = saves;
 	findings_say(&finding->what,
 		     "%s in %s block%s of %s %s on top of the rest for %s: that makes the peak of "
@@ -415,7 +421,8 @@ static void tell_peak(struct findings *findings, const struct findings_kind *kin
 		     STR_BYTES((uint64_t)maker->bytes), STR_COUNT((uint64_t)maker->count),
 		     maker->count == 1 ? "" : "s", findings_function(findings, finding->stack),
 		     maker->count == 1 ? "comes" : "come",
-		     STR_DURATION(row->half_end_ns - row->half_begin_ns), STR_BYTES(spikes->peak));
+		     spikes_lasted(row, findings->asked->reader, (char[64]){ 0 }),
+		     STR_BYTES(spikes->peak));
 	findings_say(&finding->why, "measured; without it the highest level would be %s%s",
 		     STR_BYTES(next), str_get(&untouched));
 	str_fini(&untouched);

@@ -17,6 +17,7 @@
 #include "report/find/spike_sites.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 enum {
@@ -773,4 +774,17 @@ void spikes_fini(struct spikes *spikes)
 {
 	MEM_FREE(spikes->rows, spikes->series);
 	*spikes = (struct spikes){ 0 };
+}
+
+const char *spikes_lasted(const struct spikes_row *row, const struct reader *reader,
+			  char out[static 64])
+{
+	uint64_t lasted_ns = row->half_end_ns - row->half_begin_ns;
+	uint64_t tick_ns = reader_info(reader)->tick_ns;
+
+	if (lasted_ns >= tick_ns)
+		snprintf(out, 64, "%s", STR_DURATION(lasted_ns));
+	else
+		snprintf(out, 64, "less than a tick of the clock (%s)", STR_DURATION(tick_ns));
+	return out;
 }

@@ -97,3 +97,8 @@ struct spikes {
 bool spikes_find(struct spikes *spikes, struct query_context *asked,
 		 const struct spikes_options *options, struct err *err);
 void spikes_fini(struct spikes *spikes); // accepts { 0 }
+
+// "12.900 ms"; of what rose and fell within a tick of the clock, which tells no time between
+// events, "less than a tick of the clock (100.000 us)".
+const char *spikes_lasted(const struct spikes_row *row, const struct reader *reader,
+			  char out[static 64]);

@@ -87,7 +87,7 @@ static void write_spike(const struct transients *t, const struct spikes_row *row
 
 	ASSERT(row->hill.body >= row->hill.base);
 	paper_format(paper, PAPER_BOLD, "  %s for %s", STR_BYTES(row->hill.body - row->hill.base),
-		     STR_DURATION(row->half_end_ns - row->half_begin_ns));
+		     spikes_lasted(row, t->asked->reader, (char[64]){ 0 }));
 	paper_format(paper, PAPER_PLAIN, " at %s", STR_DURATION(row->half_begin_ns));
 	paper_format(paper, PAPER_PLAIN, ", up to %s", STR_BYTES(row->hill.body));
 	if (row->hill.spikes > 1)
