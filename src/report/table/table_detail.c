@@ -7,22 +7,23 @@
 #include "report/table/table.h"
 
 #include "base/mem.h"
+#include "base/radix.h"
 #include "base/sort.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-// The level of a row goes up or down. Before all others: what is there at the window's beginning.
-struct change {
-	uint64_t step;
+// What is noted of rows while their allocations are gone through: a level that goes up or down,
+// or a lifetime.
+struct noted {
+	uint64_t key; // lifetime; or step, and whether it goes up
 	uint64_t size;
-	uint32_t row;
-	bool up;
+	uint32_t at; // in the list of rows
 };
 
-// Of one allocation that a call ended in the window.
-struct lifetime {
-	uint64_t lifetime_ns;
-	uint32_t row;
+struct notes {
+	struct noted *list;
+	size_t count, capacity;
 };
 
 // All rows of one depth and phase, found in one pass over the window's allocations. Two rows of one
@@ -36,10 +37,9 @@ struct scan {
 	uint32_t *next; // by index in `rows`
 	const uint32_t *rows;
 	size_t rows_count;
-	struct change *changes;
-	size_t changes_count, changes_capacity;
-	struct lifetime *lifetimes;
-	size_t lifetimes_count, lifetimes_capacity;
+	struct notes changes;   // of levels; what is there when the window begins: at step 0
+	struct notes lifetimes; // of allocations that a call ended in the window
+	size_t *ends;           // by index in `rows`; see by_row
 };
 
 // Whether allocations of the type are in the row, by its own key and those above it.
@@ -66,22 +66,29 @@ static bool table_row_in_type(const struct table *table, const struct table_row 
 	return true;
 }
 
-static void add_change(struct scan *scan, uint32_t row, uint64_t step, uint64_t size, bool up)
+static void note(struct notes *notes, uint32_t at, uint64_t key, uint64_t size)
 {
-	*MEM_ADD(scan->changes, scan->changes_count, scan->changes_capacity) =
-		(struct change){ .step = step, .size = size, .row = row, .up = up };
+	*MEM_ADD(notes->list, notes->count, notes->capacity) =
+		(struct noted){ .key = key, .size = size, .at = at };
+}
+
+// Steps are numbers of events, far below 2^63.
+static void add_change(struct scan *scan, uint32_t at, uint64_t step, uint64_t size, bool up)
+{
+	ASSERT(step <= UINT64_MAX >> 1);
+	note(&scan->changes, at, step << 1 | up, size);
 }
 
 // Lifetimes are of those that a call ended, in the window: what ended with its process lived as
 // long as that did.
-static void add_times(struct scan *scan, uint32_t row, const struct window_allocation *allocation)
+static void add_times(struct scan *scan, uint32_t at, const struct window_allocation *allocation)
 {
-	struct window_detail *detail = &scan->table->rows[row].detail;
+	struct window_detail *detail = &scan->table->rows[scan->rows[at]].detail;
 	bool by_call = allocation->end_kind != WINDOW_END_NEVER &&
 		       allocation->end_kind != WINDOW_END_EXIT &&
 		       allocation->end_kind != WINDOW_END_EXEC;
 
-	ASSERT(row < scan->table->rows_count);
+	ASSERT(at < scan->rows_count);
 	if (allocation->begin >= scan->query.from) {
 		// A row that holds one has an allocation, so 0 is a time too.
 		if (allocation->begin_ns < detail->first_ns)
@@ -91,8 +98,7 @@ static void add_times(struct scan *scan, uint32_t row, const struct window_alloc
 	}
 	if (!by_call || allocation->end < scan->query.from || allocation->end >= scan->query.to)
 		return;
-	*MEM_ADD(scan->lifetimes, scan->lifetimes_count, scan->lifetimes_capacity) =
-		(struct lifetime){ allocation->end_ns - allocation->begin_ns, row };
+	note(&scan->lifetimes, at, allocation->end_ns - allocation->begin_ns, 0);
 }
 
 // What is there when the window begins goes up at step 0, before all others.
@@ -103,75 +109,117 @@ static bool take_allocation(void *context, const struct window_allocation *alloc
 	uint32_t at = allocation->group < scan->groups ? scan->first[allocation->group] : 0;
 
 	for (; at; at = scan->next[at - 1]) {
-		uint32_t row = scan->rows[at - 1];
 		uint64_t begin = allocation->begin < scan->query.from ? 0 : allocation->begin;
 
-		if (!table_row_in_type(scan->table, &scan->table->rows[row], type))
+		if (!table_row_in_type(scan->table, &scan->table->rows[scan->rows[at - 1]], type))
 			continue;
-		add_times(scan, row, allocation);
+		add_times(scan, at - 1, allocation);
 		// Outstanding still, but of a process that was gone before the window.
 		if (allocation->end < scan->query.from)
 			continue;
-		add_change(scan, row, begin, allocation->cell.size, true);
+		add_change(scan, at - 1, begin, allocation->cell.size, true);
 		if (allocation->end < scan->query.to)
-			add_change(scan, row, allocation->end, allocation->cell.size, false);
+			add_change(scan, at - 1, allocation->end, allocation->cell.size, false);
 	}
 	return true;
 }
 
-SORT_ORDER(compare_changes, struct change, SORT_RISES(row), SORT_RISES(step))
+SORT_ORDER(compare_keys, struct radix_pair, SORT_RISES(key))
 
-SORT_ORDER(compare_lifetimes, struct lifetime, SORT_RISES(row), SORT_RISES(lifetime_ns))
+// Beginnings come in the order of their steps, so that a row without ends is sorted already.
+static void sort_keys(struct radix_pair *list, size_t count)
+{
+	enum { SHORT = 1 << 12 };
+	size_t rising = 1;
+
+	while (rising < count && list[rising - 1].key <= list[rising].key)
+		rising++;
+	if (rising >= count)
+		return;
+	if (count <= SHORT)
+		qsort(list, count, sizeof *list, compare_keys);
+	else
+		radix_sort_pairs_lean(list, count);
+}
+
+// What was noted: the keys and sizes of one row after the other, each row's in the order of keys.
+// Where a row's end is in `scan->ends`. The list is the caller's; the notes are freed.
+static struct radix_pair *by_row(struct scan *scan, struct notes *notes)
+{
+	struct radix_pair *list = mem_resize(NULL, notes->count + 1, sizeof *list);
+	size_t *ends = scan->ends, sum = 0;
+
+	memset(ends, 0, scan->rows_count * sizeof *ends);
+	for (size_t i = 0; i < notes->count; i++)
+		ends[notes->list[i].at]++;
+	for (size_t at = 0; at < scan->rows_count; at++) {
+		size_t here = ends[at];
+
+		ends[at] = sum;
+		sum += here;
+	}
+	// Each row's end is where it begins, until what is noted of it has moved it.
+	for (size_t i = 0; i < notes->count; i++)
+		list[ends[notes->list[i].at]++] =
+			(struct radix_pair){ notes->list[i].key, notes->list[i].size };
+	mem_free(notes->list);
+	*notes = (struct notes){ 0 };
+	for (size_t at = 0; at < scan->rows_count; at++) {
+		size_t begin = at > 0 ? ends[at - 1] : 0;
+
+		sort_keys(list + begin, ends[at] - begin);
+	}
+	return list;
+}
 
 // Changes of one step count together: realloc of 100 bytes to 200 is never 300.
 static void find_peaks(struct scan *scan)
 {
-	uint64_t bytes = 0, count = 0;
+	struct radix_pair *changes = by_row(scan, &scan->changes);
+	size_t i = 0;
 
-	if (scan->changes_count)
-		qsort(scan->changes, scan->changes_count, sizeof *scan->changes, compare_changes);
-	for (size_t i = 0; i < scan->changes_count; i++) {
-		const struct change *change = &scan->changes[i];
-		struct window_detail *detail = &scan->table->rows[change->row].detail;
-		bool last = i + 1 == scan->changes_count || change[1].row != change->row;
+	for (size_t at = 0; at < scan->rows_count; at++) {
+		struct window_detail *detail = &scan->table->rows[scan->rows[at]].detail;
+		uint64_t bytes = 0, count = 0;
 
-		bytes += change->up ? change->size : 0 - change->size;
-		count += change->up ? 1 : UINT64_MAX;
-		if (last || change[1].step != change->step) {
+		for (; i < scan->ends[at]; i++) {
+			uint64_t size = changes[i].value, step = changes[i].key >> 1;
+			bool up = changes[i].key & 1;
+
+			bytes += up ? size : 0 - size;
+			count += up ? 1 : UINT64_MAX;
+			if (i + 1 < scan->ends[at] && changes[i + 1].key >> 1 == step)
+				continue;
 			// The level that the window begins with is the first that counts.
-			if (bytes > detail->peak_bytes || change->step == 0) {
+			if (bytes > detail->peak_bytes || step == 0) {
 				detail->peak_bytes = bytes;
 				detail->peak_count = count;
-				detail->peak_edge = change->step + 1;
+				detail->peak_edge = step + 1;
 			}
 			if (count > detail->most_count)
 				detail->most_count = count;
 		}
-		if (last)
-			bytes = count = 0;
 	}
+	mem_free(changes);
 }
 
 // The median of n is number (n - 1) / 2 of the sorted list, from 0; of two the lower one.
 static void find_lifetimes(struct scan *scan)
 {
-	struct lifetime *lifetimes = scan->lifetimes;
-	size_t end;
+	struct radix_pair *lifetimes = by_row(scan, &scan->lifetimes);
+	size_t begin = 0;
 
-	if (scan->lifetimes_count)
-		qsort(lifetimes, scan->lifetimes_count, sizeof *lifetimes, compare_lifetimes);
-	for (size_t begin = 0; begin < scan->lifetimes_count; begin = end) {
-		struct window_detail *detail = &scan->table->rows[lifetimes[begin].row].detail;
-		size_t n;
+	for (size_t at = 0; at < scan->rows_count; begin = scan->ends[at++]) {
+		struct window_detail *detail = &scan->table->rows[scan->rows[at]].detail;
+		size_t n = scan->ends[at] - begin;
 
-		for (end = begin; end < scan->lifetimes_count; end++)
-			if (lifetimes[end].row != lifetimes[begin].row)
-				break;
-		n = end - begin;
+		if (n == 0)
+			continue;
 		detail->lifetimes = n;
-		detail->lifetime_median_ns = lifetimes[begin + (n - 1) / 2].lifetime_ns;
-		detail->lifetime_p99_ns = lifetimes[begin + (n - 1) * 99 / 100].lifetime_ns;
+		detail->lifetime_median_ns = lifetimes[begin + (n - 1) / 2].key;
+		detail->lifetime_p99_ns = lifetimes[begin + (n - 1) * 99 / 100].key;
 	}
+	mem_free(lifetimes);
 }
 
 // The types that a row is of, as bits.
@@ -206,6 +254,7 @@ static bool scan_rows(struct table *table, size_t depth, const struct table_phas
 		.rows = rows,
 		.rows_count = count,
 		.next = mem_alloc(count, sizeof *scan.next),
+		.ends = mem_alloc(count, sizeof *scan.ends),
 	};
 	struct window_query query;
 	bool good;
@@ -237,7 +286,7 @@ static bool scan_rows(struct table *table, size_t depth, const struct table_phas
 		// table_cell.
 		if (table->rows[rows[i]].detail.first_ns == UINT64_MAX)
 			table->rows[rows[i]].detail.first_ns = 0;
-	MEM_FREE(scan.changes, scan.lifetimes, scan.first, scan.next);
+	MEM_FREE(scan.first, scan.next, scan.ends);
 	return good;
 }
 
@@ -300,11 +349,11 @@ static bool ask_rows(struct table *table, size_t depth, const struct table_phase
 	return good;
 }
 
-// Whether all changes and lifetimes take at most half of the memory. Each allocation may have two
-// changes and a lifetime.
+// Whether all changes and lifetimes take about half of the memory at most. Each allocation may have
+// two changes and a lifetime.
 static bool fits(const struct table *table, const uint32_t *rows, size_t count)
 {
-	enum { BYTES_EACH = 2 * sizeof(struct change) + sizeof(struct lifetime) };
+	enum { BYTES_EACH = 64 };
 	uint64_t memory = table->asked->options.window.memory_bytes;
 	uint64_t blocks = 0;
 
