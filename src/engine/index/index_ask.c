@@ -190,6 +190,7 @@ struct cell_state {
 	const struct window_query *query;
 	const struct cells_order *order;
 	struct cell_counts *counts;
+	struct index_count *to; // in place of those: nothing was before the window
 	bool is_short;
 	uint32_t find_site, take_site;
 	struct index_tallies tallies; // instead of all those: by lifetime
@@ -232,7 +233,10 @@ static bool clear_cells(void *context, unsigned part, struct err *)
 	size_t count = state->index->cells.cells_count;
 	size_t from = count * part / PARTS_MAX, to = count * (part + 1) / PARTS_MAX;
 
-	memset(state->counts + from, 0, (to - from) * sizeof *state->counts);
+	if (state->to)
+		memset(state->to + from, 0, (to - from) * sizeof *state->to);
+	else
+		memset(state->counts + from, 0, (to - from) * sizeof *state->counts);
 	return true;
 }
 
@@ -248,8 +252,10 @@ static bool load_cells(void *context, unsigned part, struct err *err)
 
 	if (part == 3)
 		state->order = cells_order(&state->index->cells);
-	if (part == 3)
+	if (part == 3 || (state->to && part < 2))
 		return true;
+	if (state->to)
+		return index_counts(state->index, query->to, state->to, sizeof *state->to, err);
 	if (part > 0)
 		return index_counts(state->index, part == 1 ? query->from : query->to,
 				    part == 1 ? &state->counts->from : &state->counts->to,
@@ -284,20 +290,21 @@ static inline struct index_figures cell_figures(const struct cell_state *state, 
 						struct cells_cell cell)
 {
 	bool orphans = cells_site(&state->index->cells, cell.site)->orphans;
-	const struct cell_counts *counts = &state->counts[id];
+	struct cell_counts counts;
 	struct index_count from, to;
 	uint32_t begun, stay;
 
 	if (state->tallies.ended)
 		return orphans ? (struct index_figures){ 0 }
 			       : tallied_figures(&state->tallies, id, cell.size);
-	from = counts->from;
-	to = counts->to;
+	counts = state->to ? (struct cell_counts){ .to = state->to[id] } : state->counts[id];
+	from = counts.from;
+	to = counts.to;
 	begun = to.begun - from.begun;
 	// Steps count orphans as ends, snapshots as beginnings.
 	if (orphans)
 		return (struct index_figures){ .begun.count = begun - (to.alive - from.alive) };
-	stay = state->is_short ? from.alive - counts->stay : counts->stay;
+	stay = state->is_short ? from.alive - counts.stay : counts.stay;
 	return (struct index_figures){ .begun = of_size(begun, cell.size),
 				       .from = of_size(from.alive, cell.size),
 				       .to = of_size(to.alive, cell.size),
@@ -315,6 +322,10 @@ static void expect_place(const struct cell_state *state, uint32_t place)
 	if (state->tallies.ended) {
 		mem_expect(&state->tallies.ended[id]);
 		mem_expect(&state->tallies.living[id]);
+		return;
+	}
+	if (state->to) {
+		mem_expect(&state->to[id]);
 		return;
 	}
 	// It may lie in two lines.
@@ -420,14 +431,17 @@ static bool ask_cells(struct index *index, const struct window_query *query,
 	uint32_t count = index->cells.cells_count;
 	struct cell_state state = { .index = index,
 				    .query = query,
-				    .counts = index_tables_take(index->tables, count,
-								sizeof *state.counts),
 				    .is_short = is_short(index, query) };
-	bool ok = load_all(clear_cells, &state, PARTS_MAX, err) &&
-		  load_all(load_cells, &state, PARTS_MAX, err) &&
-		  make_rows_by_cell(&state, result, err);
+	bool ok;
 
+	if (query->from > WINDOW_START)
+		state.counts = index_tables_take(index->tables, count, sizeof *state.counts);
+	else
+		state.to = index_tables_take(index->tables, count, sizeof *state.to);
+	ok = load_all(clear_cells, &state, PARTS_MAX, err) &&
+	     load_all(load_cells, &state, PARTS_MAX, err) && make_rows_by_cell(&state, result, err);
 	index_tables_put(index->tables, state.counts);
+	index_tables_put(index->tables, state.to);
 	return ok;
 }
 
