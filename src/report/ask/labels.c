@@ -39,7 +39,8 @@ struct labels {
 	uint32_t *frames; // label, by frame id; 0: not asked yet
 	uint32_t *stacks; // by stack id; 0: not asked yet
 	uint32_t frames_count, stacks_count;
-	struct pair *pairs; // by label - 1
+	uint32_t labelled;  // stacks that have one
+	struct pair *pairs; // by label - 1; NULL once all stacks have one
 	size_t pairs_count, pairs_capacity;
 	struct index_set pairs_set;
 	stack_id *first; // by label - 1: the least that was asked for; 0: none
@@ -359,6 +360,15 @@ static uint32_t label_one(struct labels *labels, stack_id id)
 	return at + 1;
 }
 
+// All stacks have their labels, so no pair is looked for again.
+static void forget_pairs(struct labels *labels)
+{
+	index_set_fini(&labels->pairs_set);
+	mem_free(labels->pairs);
+	labels->pairs = NULL;
+	labels->pairs_capacity = 0;
+}
+
 static bool is_asked(const struct labels *labels, stack_id id)
 {
 	return labels->asked[id / 64] >> id % 64 & 1;
@@ -369,8 +379,11 @@ static void ask(struct labels *labels, stack_id id)
 {
 	stack_id *first;
 
-	if (!labels->stacks[id])
+	if (!labels->stacks[id]) {
 		labels->stacks[id] = label_one(labels, id);
+		if (++labels->labelled == labels->stacks_count - 1) // 0 is none
+			forget_pairs(labels);
+	}
 	first = &labels->first[labels->stacks[id] - 1];
 	if (!*first || id < *first)
 		*first = id;
