@@ -33,6 +33,7 @@ static void open_bucket(struct buckets_row *row)
 
 static void close_bucket(struct buckets_row *row)
 {
+	buckets_fell(row, row->level.bytes);
 	row->open->bytes_end = row->level.bytes;
 	row->open->count_end = row->level.count;
 }

@@ -93,31 +93,27 @@ struct series {
 	struct buckets_row *rows;
 	size_t rows_count;
 	size_t at; // the bucket that all rows have got to
-	// A level that may never have been there: after the first step of a realloc, until it is
-	// known whether the second one is of the same row. NULL: there is none.
-	struct buckets_row *fallen;
-	uint64_t fallen_step;
+	// The last step that was shown, if a block ended there; row NULL: none did.
+	uint64_t fall_step, fall_bytes;
+	struct buckets_row *fall_row;
 };
 
-// A level that is lower than all of its bucket, after a step: false if it is the first of a
-// realloc's, whose other half may come next. Few levels are that low, so it is asked of few.
-static bool has_fallen(struct series *series, uint64_t step, struct buckets_row *row)
+static void note_fall(struct series *series, uint64_t step, uint64_t bytes, struct buckets_row *row)
 {
-	if (!series->window || !window_edge_splits(series->window, step + 1))
-		return true;
-	series->fallen = row;
-	series->fallen_step = step;
-	return false;
+	series->fall_step = step;
+	series->fall_bytes = bytes;
+	series->fall_row = row;
 }
 
-// The next step that is shown: if it is the other half, in the same row, the level was never there.
-static void settle(struct series *series, uint64_t step, const struct buckets_row *row, bool up)
+// A step lifts a level of so many bytes, lower than all of its bucket. Between the two steps of a
+// realloc it never was that low, but before the first of them.
+static void rise(const struct series *series, uint64_t step, struct buckets_row *row,
+		 uint64_t bytes)
 {
-	struct buckets_row *fallen = series->fallen;
-
-	series->fallen = NULL;
-	if (fallen && (fallen != row || !up || step != series->fallen_step + 1))
-		buckets_set(fallen, fallen->level);
+	if (series->fall_row == row && series->fall_step + 1 == step && series->window &&
+	    window_edge_splits(series->window, step))
+		bytes += series->fall_bytes;
+	buckets_fell(row, bytes);
 }
 
 // Amounts are unsigned: taking away is adding the two's complement, and the level comes out
@@ -128,17 +124,42 @@ static bool series_step(void *context, const struct index_scan_step *step)
 	struct buckets_row *row = &series->rows[step->group];
 	struct heap_amount level = row->level;
 
-	if (series->fallen)
-		settle(series, step->step, row, step->up);
+	buckets_go(row, buckets_find(&series->axis, step->time_ns));
+	if (step->up && level.bytes < row->open->bytes_low)
+		rise(series, step->step, row, level.bytes);
 	level.count += step->up ? step->amount.count : 0 - step->amount.count;
 	level.bytes += step->up ? step->amount.bytes : 0 - step->amount.bytes;
-	buckets_go(row, buckets_find(&series->axis, step->time_ns));
-	if (step->up || step->exit || level.bytes >= row->open->bytes_low ||
-	    has_fallen(series, step->step, row))
+	if (step->up)
 		buckets_set(row, level);
 	else
 		row->level = level;
+	note_fall(series, step->step, step->amount.bytes, step->up || step->exit ? NULL : row);
 	return true;
+}
+
+// A step of a run may be the first of a realloc's.
+static void note_op(struct series *series, const struct index_scan *scan,
+		    const struct index_scan_run *run, uint32_t i)
+{
+	uint32_t cell = run->ops[i] >> 1, group = index_scan_group(scan, cell);
+
+	if (run->ops[i] & 1 && group != WINDOW_SKIP)
+		note_fall(series, run->step + i, cells_cell(&scan->index->cells, cell).size,
+			  &series->rows[group]);
+}
+
+// The level before a step of a run was lower than all of its bucket.
+static __attribute__((noinline)) void note_foot(struct series *series,
+						const struct index_scan *scan,
+						const struct index_scan_run *run, uint32_t i)
+{
+	uint32_t cell = run->ops[i] >> 1;
+	struct buckets_row *row = &series->rows[index_scan_group(scan, cell)];
+
+	if (i > 0)
+		note_op(series, scan, run, i - 1);
+	rise(series, run->step + i, row,
+	     row->level.bytes - cells_cell(&scan->index->cells, cell).size);
 }
 
 // All rows go to the next bucket together: then a step asks for no time.
@@ -149,35 +170,22 @@ static void series_run(void *context, const struct index_scan *scan,
 	const struct cells *cells = &scan->index->cells;
 	size_t bucket = buckets_find(&series->axis, run->time_ns);
 
-	if (series->fallen) {
-		uint32_t group = index_scan_group(scan, run->ops[0] >> 1);
-
-		settle(series, run->step, group == WINDOW_SKIP ? NULL : &series->rows[group],
-		       !(run->ops[0] & 1));
-	}
 	for (; series->at < bucket; series->at++)
 		for (size_t g = 0; g < series->rows_count; g++)
 			buckets_go(&series->rows[g], series->at + 1);
 	for (uint32_t i = 0; i < run->count; i++) {
 		uint32_t cell = run->ops[i] >> 1, group = index_scan_group(scan, cell);
-		struct buckets_row *row;
 
 		if (i < run->ahead)
 			index_scan_expect(scan, run->ops[i + INDEX_SCAN_AHEAD] >> 1);
-		if (group == WINDOW_SKIP)
-			continue;
-		row = &series->rows[group];
-		if (!buckets_move(row, cells_cell(cells, cell).size, run->ops[i] & 1))
-			continue;
-		// Both halves of a realloc have one time, so mostly the other is here, too.
-		if (i + 1 < run->count &&
-		    (run->ops[i + 1] & 1 || index_scan_group(scan, run->ops[i + 1] >> 1) != group))
-			buckets_set(row, row->level);
-		else if (has_fallen(series, run->step + i, row))
-			buckets_set(row, row->level);
-		else if (i + 1 < run->count)
-			series->fallen = NULL;
+		if (group != WINDOW_SKIP &&
+		    buckets_move(&series->rows[group], cells_cell(cells, cell).size,
+				 run->ops[i] & 1))
+			note_foot(series, scan, run, i);
 	}
+	// Both steps of a realloc have one time: they are in one run but where a block ends.
+	if (!((run->step + run->count) << (64 - scan->index->shape.block_log2)))
+		note_op(series, scan, run, run->count - 1);
 }
 
 // The levels at the window's left edge, and on top of these each step of the window, by the time
@@ -209,7 +217,6 @@ bool index_series(struct index *index, struct index_clock *, const struct window
 	for (size_t g = 0; levels && g < groups_count; g++)
 		buckets_begin(&series.rows[g], to->buckets + g * to->count, levels[g]);
 	ok = levels && index_scan(&scan, err);
-	settle(&series, 0, NULL, false);
 	for (size_t g = 0; ok && g < groups_count; g++)
 		buckets_end(&series.rows[g], &series.axis);
 	MEM_FREE(levels, series.rows);
@@ -262,7 +269,7 @@ static bool put_steps(struct index *index, uint64_t to, struct timeline *line, s
 	scan->to = to;
 	scan->context = &series;
 	ok = index_scan(scan, err);
-	settle(&series, 0, NULL, false);
+	buckets_set(&line->row, line->row.level);
 	line->edge = to;
 	return ok;
 }
