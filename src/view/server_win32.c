@@ -23,7 +23,6 @@
 enum {
 	CONNECTIONS_MAX = 64, // more wait until one ends
 	IDLE_SECONDS = 8,
-	LINGER_MS = 1000, // for what was sent and is not read, so that the answer is not lost
 	STEP_MS = 100,
 	STOP_MS = 2000,
 };
@@ -67,7 +66,9 @@ static bool wait_for(const struct connection *connection, bool writes, ULONGLONG
 	while (!atomic_load(&connection->server->stopping) && GetTickCount64() < until)
 		if (is_ready(connection->socket, writes, STEP_MS))
 			return true;
-	return false;
+	// A thread that got no processor until now finds what came in time.
+	return !atomic_load(&connection->server->stopping) &&
+	       is_ready(connection->socket, writes, 0);
 }
 
 static bool would_block(void)
@@ -300,14 +301,18 @@ static bool serve_one(struct connection *connection, bool *lingers)
 // To close with bytes unread would take the answer away from who sent them.
 static void linger(struct connection *connection)
 {
-	ULONGLONG until = GetTickCount64() + LINGER_MS;
+	ULONGLONG until = GetTickCount64() + IDLE_SECONDS * 1000;
 
 	shutdown(connection->socket, SD_SEND);
 	// What it sends is thrown away: closing a socket with unread bytes makes Windows reset the
 	// connection, and the peer may lose what it has not read.
-	while (wait_for(connection, false, until) &&
-	       recv(connection->socket, connection->bytes, sizeof connection->bytes, 0) > 0)
-		;
+	// Until it closes its end, too; or, of one that never does, as long as for a head.
+	while (GetTickCount64() < until && wait_for(connection, false, until)) {
+		int got = recv(connection->socket, connection->bytes, sizeof connection->bytes, 0);
+
+		if (got == 0 || (got < 0 && !would_block()))
+			return;
+	}
 }
 
 static void *serve(void *context)
