@@ -121,10 +121,10 @@ bool index_build(const char *path, const char *trace_path, struct reader *reader
 // Open it. False, ERR_FORMAT: there is none for this trace, or it cannot be used.
 bool index_open(struct index *index, const char *path, const struct index_identity *identity,
 		const struct reader *reader, struct err *err);
+void index_close(struct index *index); // accepts { 0 }, if directory is -1
 
 // Whether one of this trace is there, by its beginning: index_open may find that it is damaged.
 bool index_is_of(const char *path, const struct index_identity *identity);
-void index_close(struct index *index); // accepts { 0 }, if directory is -1
 
 // It is not to be used again: the next index_open finds none.
 void index_forget(struct index *index);
