@@ -81,7 +81,8 @@ static void forget_texts(struct labels *labels)
 void labels_again(struct labels *labels)
 {
 	forget_texts(labels);
-	memset(labels->first, 0, labels->pairs_count * sizeof *labels->first);
+	if (labels->pairs_count)
+		memset(labels->first, 0, labels->pairs_count * sizeof *labels->first);
 	memset(labels->asked, 0, (labels->stacks_count / 64 + (size_t)1) * sizeof *labels->asked);
 }
 
