@@ -43,7 +43,7 @@ static inline bool buckets_move(struct buckets_row *row, uint64_t size, bool end
 	struct window_bucket *open = row->open;
 	uint64_t bytes = row->level.bytes + ((size ^ minus) - minus);
 	uint64_t count = row->level.count + (1 | minus);
-	bool foot = !ends & (row->level.bytes < open->bytes_low);
+	bool foot = (row->level.bytes | minus) < open->bytes_low; // where it ends, no level is
 
 	row->level = (struct heap_amount){ count, bytes };
 	if (bytes > open->bytes_peak)
