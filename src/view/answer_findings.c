@@ -139,7 +139,8 @@ static bool take_change(void *context, const struct window_change *change)
 {
 	struct peaks *peaks = context;
 
-	if (change->edge != peaks->fallen_edge + 1)
+	if (peaks->fallen_edge && (!change->up || change->edge != peaks->fallen_edge + 1 ||
+				   !window_edge_splits(peaks->asked->window, peaks->fallen_edge)))
 		settle_fall(peaks);
 	peaks->fallen_edge = 0;
 	if (change->up)
@@ -150,11 +151,10 @@ static bool take_change(void *context, const struct window_change *change)
 	// to be seen.
 	if (!change->last)
 		return true;
-	if (!change->up && change->bytes >= peaks->crest.rise_min &&
-	    window_edge_splits(peaks->asked->window, change->edge))
-		peaks->fallen_edge = change->edge;
-	else
+	if (change->up)
 		prominence_add(&peaks->crest, change->edge, peaks->level.bytes);
+	else
+		peaks->fallen_edge = change->edge;
 	return true;
 }
 

@@ -109,9 +109,8 @@ def what_lives_at_the_windows_beginning_can_overlap():
     assert answer("transients", path, "--from", "20us", "--to", "90us")["series"] == []
 
 
-def random_trace(path, seed, least):
-    """Several stacks, blocks of all sizes, some kept, some of at least `least` bytes moved by realloc;
-    and its level after each event."""
+def random_trace(path, seed):
+    """Several stacks, blocks of all sizes, some kept, some moved by realloc; and its level after each event."""
     trace = Trace()
     choose = random.Random(seed)
     live = []
@@ -121,7 +120,7 @@ def random_trace(path, seed, least):
         if live and choose.random() < 0.5:
             address, size = live.pop(choose.randrange(len(live)))
             level -= size
-            if size >= least and choose.random() < 0.3:
+            if choose.random() < 0.3:
                 size = int(10 ** choose.uniform(0, 5))
                 live.append((trace.realloc(time_us, choose.choice((WORK, KEEP, LEAK)), address, size), size))
                 level += size
@@ -162,7 +161,7 @@ def prominent(levels, least):
 def on_random_traces_spikes_are_the_prominent_tops_and_their_makers_add_up():
     for seed in range(24):
         least = 3000
-        levels = random_trace("random.tide", seed, least)
+        levels = random_trace("random.tide", seed)
         told = answer("transients", "random.tide", "--min-bytes", str(least), "-n", "0",
                       env={"TIDEMARK_INDEX": ("never", "tiny")[seed % 2]})
         spikes = [row for row in told["spikes"] if row["spikes"] == 1]

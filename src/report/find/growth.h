@@ -1,8 +1,9 @@
 // growth: the places whose live bytes grow, and whether they still do.
 //
 // Each process is judged by itself, over its own time in the window, cut into GROWTH_BUCKETS
-// buckets; in each, for each place (one stack of one process), the lowest level counts. What the
-// verdicts mean, and how slope and fit are found, says engine/trend.h.
+// buckets; in each, for each place (one stack of one process), the lowest level after an event
+// counts: a realloc is one step from the old size to the new (window_series.h has the exceptions).
+// What the verdicts mean, and how slope and fit are found, says engine/trend.h.
 //
 // Start and end of a process are left out, because programs build up and tear down: a tenth of the
 // time after its start, a twentieth before its end, wherever the window (--from, --to) does not

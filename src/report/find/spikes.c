@@ -28,11 +28,10 @@ enum {
 
 // ---- the level, step by step ----
 
-// What ends with its process is held back until something else happens after it; the fall of a
-// realloc, until it is known that the other half of it is seen, too.
+// What ends with its process is held back until something else happens after it; a fall, until the
+// next change shows whether it is the other half of its realloc.
 struct meter {
 	struct window *window;
-	uint64_t fall_min; // of bytes: a lower fall is a step of its own, whatever it is of
 	uint64_t level;
 	uint64_t held, held_edge, held_ns;
 	uint64_t fallen_edge, fallen_ns; // 0: no fall is held back
@@ -46,15 +45,14 @@ static struct meter meter_of(const struct spikes *spikes, const struct query_con
 					  uint64_t level),
 			     void *context)
 {
-	ASSERT(spikes->rise_min > 0);
 	return (struct meter){ .window = asked->window,
-			       .fall_min = spikes->rise_min,
 			       .level = spikes->level_from,
 			       .step = step,
 			       .context = context };
 }
 
-// The fall that is held back was a step of its own.
+// The fall that is held back was a step of its own: so it is where a stretch begins, since a
+// realloc is in one stretch with both its steps, and where the window ends.
 static void meter_settle(struct meter *meter)
 {
 	if (meter->fallen_edge)
@@ -62,16 +60,24 @@ static void meter_settle(struct meter *meter)
 	meter->fallen_edge = 0;
 }
 
+// Whether a change is the second step of the event whose first is the fall that is held back.
+static bool is_other_half(const struct meter *meter, const struct window_change *change)
+{
+	return change->up && !change->exit && change->edge == meter->fallen_edge + 1 &&
+	       window_edge_splits(meter->window, meter->fallen_edge);
+}
+
 // Takes one change of the window. `step` is called once for each event of the trace, with the level
 // after it: an event may be several changes (both halves of a realloc, all that a process had when
 // it ended). Of one step only the last of them carries `last`; a realloc has two steps, and of a
 // buffer that grows from 4 to 8 MiB the level between them is lower by 4 MiB, and never was. With
-// filters the second may be left out: then the first is all that happened. `held` is what ended
+// filters the second may be left out: then the first is all that happened. So each fall is held
+// back until the next change. `held` is what ended
 // with its process since: it is still part of `level` until anything else happens.
 static void meter_read(struct meter *meter, const struct window_change *change)
 {
-	ASSERT(meter->step && meter->fall_min > 0);
-	if (change->exit || change->edge != meter->fallen_edge + 1)
+	ASSERT(meter->step);
+	if (meter->fallen_edge && !is_other_half(meter, change))
 		meter_settle(meter);
 	meter->fallen_edge = 0;
 	if (change->exit) {
@@ -88,13 +94,12 @@ static void meter_read(struct meter *meter, const struct window_change *change)
 	meter->level += change->up ? change->bytes : 0 - change->bytes;
 	if (!change->last)
 		return;
-	if (!change->up && change->bytes >= meter->fall_min &&
-	    window_edge_splits(meter->window, change->edge)) {
-		meter->fallen_edge = change->edge;
-		meter->fallen_ns = change->time_ns;
+	if (change->up) {
+		meter->step(meter->context, change->edge, change->time_ns, meter->level);
 		return;
 	}
-	meter->step(meter->context, change->edge, change->time_ns, meter->level);
+	meter->fallen_edge = change->edge;
+	meter->fallen_ns = change->time_ns;
 }
 
 // A stretch that is not looked into: the level behind it. False: nothing happened in it.
@@ -280,7 +285,8 @@ static bool look_past(void *context, const struct window_stretch *stretch)
 
 	ASSERT(low <= level && level <= high);
 	ASSERT(survey->rise_min > 0);
-	if (high - low >= survey->rise_min || survey->meter.fallen_edge)
+	meter_settle(&survey->meter);
+	if (high - low >= survey->rise_min)
 		return false;
 	if (!meter_pass(&survey->meter, stretch))
 		return true;
@@ -410,8 +416,9 @@ static bool seek_change(void *context, const struct window_change *change)
 static bool seek_past(void *context, const struct window_stretch *stretch)
 {
 	struct seeking *seeking = context;
-	bool whole = seeking->meter.fallen_edge == 0;
+	bool whole = true;
 
+	meter_settle(&seeking->meter);
 	while (seeking->next < seeking->count && seeking->list[seeking->next].stretch < stretch->to)
 		seeking->next++;
 	for (size_t i = seeking->next;
@@ -464,6 +471,7 @@ static bool find_edges(const struct spikes *spikes, struct query_context *asked,
 	if (seeking.count) {
 		qsort(seeking.list, seeking.count, sizeof *seeking.list, in_order);
 		ok = window_curve(asked->window, &query, seek_past, seek_change, &seeking, err);
+		meter_settle(&seeking.meter);
 	}
 	mem_free(seeking.list);
 	return ok;
@@ -589,8 +597,8 @@ static bool flanks_past(void *context, const struct window_stretch *stretch)
 	struct flanks *flanks = context;
 	bool held = flanks->meter.held > 0;
 
-	if (flanks->meter.fallen_edge ||
-	    (flanks->next < flanks->count && flanks->rows[flanks->next]->hill.from < stretch->to))
+	meter_settle(&flanks->meter);
+	if (flanks->next < flanks->count && flanks->rows[flanks->next]->hill.from < stretch->to)
 		return false;
 	for (size_t i = 0; i < flanks->open_count; i++) {
 		const struct spikes_row *row = flanks->open[i];
