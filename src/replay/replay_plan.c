@@ -4,12 +4,14 @@
 // For example, malloc A, malloc B, free A, malloc C are the records alloc 0, alloc 1, free 0, alloc
 // 0: two slots for three blocks. A realloc in two halves, with another thread's events between
 // them, is one record where its second half is; what the block had is not live in between, as its
-// address may be given to another thread by then. A thread gets a number of the driver's at its
-// first call, and gives it back after its last one, which the first reading of the trace has found.
+// address may be given to another thread by then. One that fails changes nothing, and which do is
+// known beforehand. A thread gets a number of the driver's at its first call, and gives it back
+// after its last one, which the first reading of the trace has found.
 #include "replay/replay_plan.h"
 
 #include "base/mem.h"
 #include "engine/replay/blocks.h"
+#include "engine/replay/lives.h"
 #include "trace/reader_pass.h"
 
 enum {
@@ -22,7 +24,7 @@ enum {
 struct half {
 	bool open;
 	uint32_t slot;
-	uint64_t size, address;
+	uint64_t size;
 };
 
 // One pass over the trace. `live_bytes` and `live_count` are at the event that is being read.
@@ -216,30 +218,27 @@ static void open_half(struct reading *reading, const struct trace_event *event)
 	struct half *half = &reading->halves[event->thread];
 	struct block block;
 
+	if (map_find(&reading->plan->undone, event->number))
+		return;
 	half->open = blocks_take(&reading->blocks, event->address, &block, &half->size);
 	if (!half->open) {
 		reading->plan->unknown_frees += reading->first;
 		return;
 	}
 	half->slot = block.site;
-	half->address = event->address;
 	lower(reading, half->size);
 }
 
-// An undone realloc puts the block back with its old size; the allocator is not asked.
 static void close_half(struct reading *reading, const struct trace_event *event)
 {
 	struct half *half = &reading->halves[event->thread];
 
 	ASSERT(!half->open || half->slot < reading->slots);
-	if (!half->open && event->kind == TRACE_REALLOC_ALLOC) {
-		begin(reading, event, REPLAY_RING_ALLOC);
-	} else if (half->open && event->kind == TRACE_REALLOC_ALLOC) {
+	if (half->open) {
 		place(reading, event, event->address, half->slot, event->size);
 		put_call(reading, event, REPLAY_RING_REALLOC, half->slot, event->size);
-	} else if (half->open) {
-		place(reading, event, half->address, half->slot, half->size);
-		reading->plan->failed += reading->first;
+	} else {
+		begin(reading, event, REPLAY_RING_ALLOC);
 	}
 	half->open = false;
 }
@@ -260,7 +259,7 @@ static void drop_half(struct reading *reading, const struct trace_event *event)
 // first half that is not followed by its second was a realloc that freed.
 static void add_event(struct reading *reading, const struct trace_event *event)
 {
-	if (event->kind != TRACE_REALLOC_ALLOC && event->kind != TRACE_REALLOC_UNDO)
+	if (event->kind != TRACE_REALLOC_ALLOC)
 		drop_half(reading, event);
 	switch (event->kind) {
 	case TRACE_MALLOC:
@@ -283,7 +282,6 @@ static void add_event(struct reading *reading, const struct trace_event *event)
 		open_half(reading, event);
 		break;
 	case TRACE_REALLOC_ALLOC:
-	case TRACE_REALLOC_UNDO:
 		close_half(reading, event);
 		break;
 	default:
@@ -472,6 +470,7 @@ void replay_plan_init(struct replay_plan *plan, struct reader *reader, process_i
 void replay_plan_fini(struct replay_plan *plan)
 {
 	mem_free(plan->threads);
+	map_fini(&plan->undone);
 	*plan = (struct replay_plan){ 0 };
 }
 
@@ -483,6 +482,8 @@ static bool read_all(struct replay_plan *plan, bool first, replay_plan_put *give
 	bool stopped;
 
 	reading.first = first;
+	if (first)
+		lives_find_undone(plan->reader, &plan->undone, progress);
 	read_events(&reading, progress);
 	put(&reading, &(struct replay_ring_record){ .op = REPLAY_RING_END });
 	stopped = reading.stopped;

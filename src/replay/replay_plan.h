@@ -10,6 +10,7 @@
 // from before the recording, frees of nothing known, and calls that failed.
 #pragma once
 
+#include "base/map.h"
 #include "base/progress.h"
 #include "replay/replay_ring_linux.h"
 #include "trace/reader.h"
@@ -39,7 +40,8 @@ struct replay_plan {
 	bool looked_ahead;                  // the first reading is over: what follows is known
 	struct replay_plan_thread *threads; // by thread id; owned
 	size_t threads_count;
-	uint64_t calls; // that are replayed
+	struct map undone; // first halves of reallocs that failed; found by the first reading
+	uint64_t calls;    // that are replayed
 	// Of the calls that are not: frees of what is not known, and calls that failed.
 	uint64_t unknown_frees, failed;
 	// When most bytes were live: how many, in how many blocks, after which event.

@@ -241,6 +241,28 @@ end
 
 
 @test
+def a_realloc_that_fails_changes_nothing_meanwhile():
+    """Another thread's block is there between its halves, and so is its own: what report has."""
+    trace = assemble("undone", """
+process p1 pid=42 exe=/bin/app
+thread t1 "main"
+thread t2 "other"
++0ns t1 alloc 0x1000 100000
++1ns t1 realloc-free 0x1000
++1ns t2 alloc 0x400000 50000
++1ns t2 free 0x400000
++1ns t1 realloc-undo 0x1000 200000
++1ns t1 free 0x1000
+end
+""")
+    found = answer("replay", trace, "--allocator", "glibc")
+    assert found["peak_live_bytes"] == answer("report", trace)["heap"]["peak_bytes"] == 150000
+    assert (found["calls"], found["failed"], found["unknown_frees"]) == (4, 1, 0)
+    assert [sample["live_bytes"] for sample in found["runs"][0]["samples"]] == \
+        [100000, 100000, 150000, 100000, 100000, 0]
+
+
+@test
 def what_cannot_be_replayed_is_refused():
     path = recorded("one")
     assert "jemalloc, mimalloc" in refused("replay", path, "--allocator", "nothing", code=2)
