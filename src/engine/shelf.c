@@ -17,8 +17,9 @@ void shelf_find(struct shelf *shelf, const struct reader *reader, const char *tr
 	struct err ignored = { 0 };
 
 	*shelf = (struct shelf){ 0 };
-	if ((query && query_narrows(query)) || window->plain || !reader_sound(reader) ||
-	    !window_source_wish(&word, &ignored) || word == WINDOW_SOURCE_NEVER ||
+	if (!trace_path || (query && query_narrows(query)) || window->plain ||
+	    !reader_sound(reader) || !window_source_wish(&word, &ignored) ||
+	    word == WINDOW_SOURCE_NEVER ||
 	    !index_identify(&shelf->identity, trace_path, reader, UINT64_MAX, &ignored))
 		return;
 	shelf->make = word != WINDOW_SOURCE_AUTO || reader_stats(reader)->events >= LONG_PASS;

@@ -33,8 +33,8 @@ struct shelf {
 	int directory; // while a file is written
 };
 
-// The trace's name and the query (NULL: everything) are borrowed until shelf_fini. `reader` was
-// scanned.
+// The trace's name (NULL: nothing is kept) and the query (NULL: everything) are borrowed until
+// shelf_fini. `reader` was scanned.
 void shelf_find(struct shelf *shelf, const struct reader *reader, const char *trace_path,
 		const struct query *query, const struct window_options *window);
 void shelf_fini(struct shelf *shelf); // accepts { 0 }

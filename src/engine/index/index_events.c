@@ -499,7 +499,8 @@ static bool take_steps(struct taking *taking, const struct index_events_head *he
 		some.count = some.count < other ? some.count : other;
 		others = take_words_of(&some, values, words, ops, most);
 		ends = take_ends_of(&some, lives, head->near_by_begins, ops, &last, from, *list);
-		*list += *list ? ends : 0;
+		if (*list)
+			*list += ends;
 		if (!source_took(&taking->ops, others) || !source_took(&taking->near, ends) ||
 		    last == UINT32_MAX)
 			return false;

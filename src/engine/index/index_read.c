@@ -112,13 +112,14 @@ static uint32_t steps_of_block(const struct index *index, uint64_t number)
 
 // The parts of a block follow each other and end within it. What is in them is checked as they are
 // taken.
-static bool is_head_sound(const struct index_block *block, const struct index_events_head *head,
-			  uint32_t size)
+static bool is_head_sound(const struct index *index, const struct index_block *block,
+			  const struct index_events_head *head, uint32_t size)
 {
-	return head->count == block->count && head->words_count <= PACK_WORDS_MAX &&
-	       sizeof *head <= head->ops_at && head->ops_at <= head->words_at &&
-	       head->words_at <= head->near_at && head->near_at <= head->far_at &&
-	       head->far_at <= head->jumps_at && head->jumps_at <= size;
+	return head->count == block->count && head->stretch_log2 == index->shape.stretch_log2 &&
+	       head->words_count <= PACK_WORDS_MAX && sizeof *head <= head->ops_at &&
+	       head->ops_at <= head->words_at && head->words_at <= head->near_at &&
+	       head->near_at <= head->far_at && head->far_at <= head->jumps_at &&
+	       head->jumps_at <= size;
 }
 
 // What is asked of the block but for times; its bytes are there.
@@ -128,7 +129,7 @@ static bool take_block(const struct index *index, unsigned what, struct index_bl
 	struct index_events_head head;
 
 	memcpy(&head, block->bytes, sizeof head);
-	if (!is_head_sound(block, &head, size))
+	if (!is_head_sound(index, block, &head, size))
 		return false;
 	MEM_ROOM(block->ops, block->ops_capacity, block->count);
 	if (what & INDEX_ENDS)
@@ -185,7 +186,7 @@ bool index_block_part(struct index *index, uint64_t first, uint32_t count,
 	ASSERT(first - block->first + count <= block->count);
 	memcpy(&head, block->bytes, sizeof head);
 	MEM_ROOM(block->ops, block->ops_capacity, count);
-	if (!is_head_sound(block, &head, index->files.blocks[number].events_size) ||
+	if (!is_head_sound(index, block, &head, index->files.blocks[number].events_size) ||
 	    !index_events_take_some(block->bytes, &head, index->cells.cells_count,
 				    (uint32_t)(first - block->first), count, block->ops))
 		return bad_block(index, number, err);
