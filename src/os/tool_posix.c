@@ -157,7 +157,7 @@ bool tool_folder(struct str *path, struct err *err)
 		return true;
 	}
 	err_errno(err, errno, "cannot make %s", path->text);
-	str_clear(path);
+	str_fini(path);
 	return false;
 }
 

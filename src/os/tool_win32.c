@@ -145,7 +145,7 @@ bool tool_folder(struct str *path, struct err *err)
 	if (file_make_folder(str_get(path), true))
 		return true;
 	err_errno(err, errno, "cannot make %s", str_get(path));
-	str_clear(path);
+	str_fini(path);
 	return false;
 }
 
