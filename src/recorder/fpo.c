@@ -283,7 +283,7 @@ static bool fpo_number(const char *text, size_t bytes, int32_t *number)
 static struct fpo_value fpo_sum(struct fpo_value a, struct fpo_value b, int32_t sign)
 {
 	if (b.base == FPO_NUMBER && !a.loaded && a.base != FPO_UNKNOWN &&
-	    !__builtin_add_overflow(a.offset, sign * b.offset, &a.offset))
+	    !__builtin_add_overflow(a.offset, (int64_t)sign * b.offset, &a.offset))
 		return a;
 	return (struct fpo_value){ .base = FPO_UNKNOWN };
 }
@@ -291,10 +291,11 @@ static struct fpo_value fpo_sum(struct fpo_value a, struct fpo_value b, int32_t 
 // ^ is what lies there, = assigns the top to the variable below it, @ aligns.
 static bool fpo_operate(struct fpo_machine *machine, char operation)
 {
-	struct fpo_value *top = &machine->stack[machine->count - 1];
+	struct fpo_value *top;
 
 	if (machine->count < (operation == '^' ? 1 : 2))
 		return false;
+	top = &machine->stack[machine->count - 1];
 	if (operation == '^') {
 		if (top->loaded || (top->base != FPO_RA_SEARCH && top->base != FPO_EBP_BASE))
 			top->base = FPO_UNKNOWN;

@@ -8,11 +8,16 @@
 #include <stdint.h>
 
 // Under their usual names, because the compiler may call them on its own, and doing what the C
-// standard says. They are hidden, so that the program's own are not replaced.
-HIDDEN void *memcpy(void *restrict to, const void *restrict from, size_t size);
-HIDDEN void *memset(void *to, int byte, size_t size);
-HIDDEN void *memmove(void *to, const void *from, size_t size);
-HIDDEN int memcmp(const void *a, const void *b, size_t size);
+// standard says. They are hidden, so that the program's own are not replaced. Tests link with libc.
+#ifdef TEXT_OF_LIBC
+#define TEXT_HIDDEN
+#else
+#define TEXT_HIDDEN HIDDEN
+#endif
+TEXT_HIDDEN void *memcpy(void *restrict to, const void *restrict from, size_t size);
+TEXT_HIDDEN void *memset(void *to, int byte, size_t size);
+TEXT_HIDDEN void *memmove(void *to, const void *from, size_t size);
+TEXT_HIDDEN int memcmp(const void *a, const void *b, size_t size);
 
 // The number that is at an address of any alignment, in the processor's order of bytes.
 static inline uint32_t text_load32(const void *at)
