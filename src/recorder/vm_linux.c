@@ -33,6 +33,7 @@ enum {
 	VM_MADV_FREE = 8,
 	VM_MADV_REMOVE = 9,
 	VM_MADV_PAGEOUT = 21,
+	VM_MADV_GUARD_INSTALL = 102,
 	VM_PIDFD_SELF = -10000, // and one below: the thread, the process
 	VM_VECTORS_MAX = 1024,  // that a call may have
 };
@@ -409,7 +410,7 @@ void vm_seal(void)
 	vm_break = kernel(__NR_brk, 0);
 }
 
-// As vm_forget, of what lies below `end`, the heap's.
+// As vm_forget, of what lies below `end`: the heap's, or what can no longer be read.
 static void vm_forget_below(uintptr_t end)
 {
 	if (atomic_load(&capture_lowest) < end)
@@ -455,6 +456,14 @@ static void vm_before_advice(uint32_t advice, uint64_t bytes)
 	vm_write_leave(&door);
 }
 
+// Whether the call makes memory such that reading it is a fault.
+static bool vm_hides(const struct lane_vm *record)
+{
+	if (record->kind == LANE_VM_MPROTECT)
+		return !(record->protection & KERNEL_PROT_READ);
+	return record->kind == LANE_VM_MADVISE && record->flags == VM_MADV_GUARD_INSTALL;
+}
+
 // Calls that keep what is mapped.
 //
 // mprotect, madvise, mlock and remap_file_pages: recorded after they were made, since no other
@@ -464,6 +473,8 @@ static long vm_change(const struct vm_ask *ask, long number, uint8_t kind)
 	struct lane_vm record = { .kind = kind,
 				  .address = vm_word(ask->words[0]),
 				  .size = vm_word(ask->words[1]) };
+	uintptr_t hidden; // where what can no longer be read ends
+	long result;
 
 	if (kind == LANE_VM_MPROTECT)
 		record.protection = (uint32_t)ask->words[2];
@@ -483,7 +494,11 @@ static long vm_change(const struct vm_ask *ask, long number, uint8_t kind)
 	}
 	if (number == __NR_madvise)
 		vm_before_advice(record.flags, record.size);
-	return vm_after(ask, &record, vm_make(ask, number));
+	hidden = vm_hides(&record) ? (uintptr_t)(record.address + record.size) : 0;
+	vm_forget_below(hidden);
+	result = vm_make(ask, number);
+	vm_forget_below(hidden);
+	return vm_after(ask, &record, result);
 }
 
 // The linker protects what it has relocated, before its code runs.
@@ -548,7 +563,9 @@ static long vm_advise_vectors(const struct vm_ask *ask)
 		return result;
 	}
 	vm_before_advice(record.flags, VM_RELEASE_MIN);
+	vm_forget_below(vm_hides(&record) ? UINTPTR_MAX : 0);
 	result = vm_make(ask, __NR_process_madvise);
+	vm_forget_below(vm_hides(&record) ? UINTPTR_MAX : 0);
 	if (kernel_failed(result)) // what the vectors are is not known then
 		return vm_after(ask, &record, result);
 	left = vm_word(result);

@@ -162,6 +162,15 @@ def what_is_remembered_of_a_stack_in_the_heap_is_not_read_when_the_heap_has_shru
         equal(200, len(Trace().of_size(7608)), "blocks")
 
 
+@test
+def a_page_that_may_no_longer_be_read_is_not_read():
+    if BITS == 32:
+        raise Skip("the program is written for 64")
+    for more in [], ["--verify-stacks"]:
+        ended = record([program("odd_stacks"), "fenced"], "--force", *more)
+        equal(int(ended.out), len(Trace().of_size(7609)), "blocks")
+
+
 def two_ways_are_told_apart(name, size):
     trace, events = verified([program(name)], size)
     complete(trace, events)

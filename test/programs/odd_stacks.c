@@ -8,6 +8,7 @@
 // coroutine   two contexts take turns, 1,000 times: 7604 and 7605
 // small       20 threads with stacks of 16 KiB: 7606, 100 pairs each
 // own_stack   a coroutine on a stack that was malloced, freed and malloced again: 7607
+// fenced      the page after a stack, to which its walk comes, is made a guard page: 7609
 // shrunk      frames on two stacks in the heap, then on the lower one, the other given back: 7608
 // Prints how many blocks of those sizes it took.
 #include "guest.h"
@@ -182,6 +183,66 @@ static void on_upper(void)
 	__asm__ volatile(""); // no jump: it is to have a frame
 }
 
+// Goes on in `call`, which never returns, on an empty stack.
+void begin_stack(char *top, void (*call)(void));
+
+__asm__(".text\n"
+	".type begin_stack, @function\n"
+	"begin_stack:\n"
+	".cfi_startproc\n"
+	"mov %rdi, %rsp\n"
+	"jmp *%rsi\n"
+	".cfi_endproc\n"
+	".size begin_stack, . - begin_stack\n");
+
+enum { FENCE_BYTES = 4096, ADVICE_GUARD = 102, ADVICE_NO_GUARD = 103 }; // MADV_GUARD_INSTALL
+
+static char *fence;
+static int fenced_by_advice;
+
+static int fence_off(void)
+{
+	return fenced_by_advice ? madvise(fence, FENCE_BYTES, ADVICE_GUARD)
+				: mprotect(fence, FENCE_BYTES, PROT_NONE);
+}
+
+static int fence_open(void)
+{
+	return fenced_by_advice ? madvise(fence, FENCE_BYTES, ADVICE_NO_GUARD)
+				: mprotect(fence, FENCE_BYTES, PROT_READ | PROT_WRITE);
+}
+
+static void on_fenced(void)
+{
+	int done;
+
+	guest_pair(7609);
+	done = fence_off();
+	guest_pair(7609);
+	guest_check(done == 0 && fence_open() == 0, "fence");
+	longjmp(home, 1);
+}
+
+// A stack whose first function finds no return address on it, as the next one of a pool is made.
+static void run_fenced(void)
+{
+	char *stack = mmap(NULL, STACK_BYTES + FENCE_BYTES, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	volatile int count = 0;
+
+	fence = stack + STACK_BYTES;
+	for (volatile int i = 0; i < 20; i++) {
+		fenced_by_advice = i % 2;
+		if (fenced_by_advice && fence_off() != 0) // an old kernel
+			continue;
+		fence_open();
+		if (setjmp(home) == 0)
+			begin_stack(stack + STACK_BYTES, on_fenced);
+		count++;
+	}
+	guest_say("%d\n", count * 2);
+}
+
 static void run_shrunk(void)
 {
 	guest_pair(7690); // the heap begins
@@ -235,6 +296,8 @@ int main(int argc, char **argv)
 	else if (strcmp(how, "own_stack") == 0)
 		run_own_stack();
 #ifdef __x86_64__
+	else if (strcmp(how, "fenced") == 0)
+		run_fenced();
 	else if (strcmp(how, "shrunk") == 0)
 		run_shrunk();
 #endif
