@@ -27,7 +27,7 @@ def seen(memory, origins=("program",)):
         if call["kind"] in ("mapped", "unmapped") or call.get("origin", "program") not in origins:
             continue
         count[call["kind"]] += 1
-        if not call.get("error") and call["kind"] not in ("shmat", "shmdt"):
+        if not call.get("error"):
             size[call["kind"]] += call["size"]
     return {kind: (count[kind], size[kind]) for kind in count}
 

@@ -68,19 +68,25 @@ static void map_and_unmap(size_t pages)
 	}
 }
 
+// Segments in a row, each a mebibyte after the one before, and all detached at the end.
 static void share(void)
 {
-	int id = shmget(IPC_PRIVATE, 3 * PAGE, IPC_CREAT | 0600);
-	char *at;
+	char *at[8];
 
-	if (id < 0)
-		return;
-	at = shmat(id, NULL, 0);
-	guest_check(at != (char *)-1, "shmat");
-	tally("shmat", 0);
-	shmctl(id, IPC_RMID, NULL);
-	guest_check(shmdt(at) == 0, "shmdt");
-	tally("shmdt", 0);
+	for (int i = 0; i < 8; i++) {
+		int id = shmget(IPC_PRIVATE, 256 * PAGE, IPC_CREAT | 0600);
+
+		if (id < 0)
+			return;
+		at[i] = shmat(id, NULL, 0);
+		guest_check(at[i] != (char *)-1, "shmat");
+		tally("shmat", 256 * PAGE);
+		shmctl(id, IPC_RMID, NULL);
+	}
+	for (int i = 0; i < 8; i++) {
+		guest_check(shmdt(at[i]) == 0, "shmdt");
+		tally("shmdt", 256 * PAGE);
+	}
 }
 
 #ifdef __GLIBC__
