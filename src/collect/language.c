@@ -17,6 +17,10 @@
 // on to its next line, c', the pair's inner end is taken off until main … eval with a, b, c' has
 // become main … call with a, b, and that main … eval with a, b, which is known; call is put on top
 // of that, then c', and malloc's caller.
+//
+// Native stacks that differ in what is left out alone come to the same with every list: a parser
+// that calls itself, an evaluator that calls from another place in it. The first one that came
+// stands for all of them (`alike`), and only its pairs are put together.
 #include "collect/language.h"
 
 #include "base/mem.h"
@@ -39,8 +43,9 @@ void language_init(struct language *language, struct interner *interner, bool na
 
 void language_fini(struct language *language)
 {
-	MEM_FREE(language->flags, language->nodes, language->recent);
+	MEM_FREE(language->flags, language->nodes, language->recent, language->alike);
 	MAP_FINI(&language->nodes_by, &language->merged, &language->bases_by);
+	MAP_FINI(&language->alike_by, &language->unsure_pairs);
 	MEM_FREE(language->frames, language->own, language->bases);
 	MEM_FREE(language->inner, language->marks);
 	memset(language, 0, sizeof *language);
@@ -83,6 +88,78 @@ uint32_t language_push(struct language *language, uint32_t outer, uint32_t frame
 			(struct language_node){ .outer = outer, .frame = frame };
 	}
 	return (uint32_t)*node;
+}
+
+// Whether a frame is the interpreter's own, also by what it calls, whose flags are `inner`: CPython
+// generates code for each function that only calls the evaluator (PYTHONPERFSUPPORT).
+static bool is_own(uint8_t flags, uint8_t inner)
+{
+	return (flags & LANGUAGE_INTERPRETER) ||
+	       ((flags & LANGUAGE_GENERATED) && (inner & LANGUAGE_EVALUATOR));
+}
+
+// What stands for a frame that is left out, where that says something all the same.
+#define ALIKE_EVALUATOR UINT32_MAX
+#define ALIKE_OUTERMOST (UINT32_MAX - 1)
+
+// The first stack of those that are like `stack`, whose callers are known.
+//
+// It says what the stack ends in, if that stays or is an evaluator, and what the callers are like.
+// For example, of main, eval, call, parse, parse, in which all but main are the interpreter's, main
+// stands for itself, main eval for all the others.
+static stack_id first_alike(struct language *language, stack_id stack)
+{
+	struct interner_row row = interner_get(language->interner, stack);
+	uint8_t flags = flags_of(language, row.frame), root = row.flags;
+	bool own = is_own(flags, 0);
+	stack_id outer = row.parent != 0 ? language->alike[row.parent] : 0;
+	uint64_t *first;
+
+	if ((flags & LANGUAGE_EVALUATOR) && row.parent != 0) {
+		struct interner_row caller = interner_get(language->interner, row.parent);
+		uint8_t around = flags_of(language, caller.frame);
+
+		// Of itself the caller stays, but it is left out where it calls an evaluator.
+		if (!is_own(around, 0) && is_own(around, flags)) {
+			if (around & LANGUAGE_EVALUATOR)
+				return stack;
+			outer = caller.parent != 0 ? language->alike[caller.parent] : 0;
+			root = caller.flags;
+		}
+	}
+	if (own && !(flags & LANGUAGE_EVALUATOR)) {
+		if (outer != 0)
+			return outer;
+		row.frame = ALIKE_OUTERMOST;
+	} else if (own) {
+		row.frame = ALIKE_EVALUATOR;
+	}
+	first = map_put(&language->alike_by, interner_key(outer, row.frame, root), NULL);
+	if (*first == 0)
+		*first = stack;
+	return (stack_id)*first;
+}
+
+// The stack that stands for `stack`, or 0.
+//
+// From the first of its callers on that it is not known of.
+static stack_id alike(struct language *language, stack_id stack)
+{
+	stack_id at = stack;
+	size_t count = 0;
+
+	if (language->native || stack == 0)
+		return stack;
+	(void)MEM_REACH(language->alike, language->alike_capacity, stack);
+	while (at != 0 && language->alike[at] == 0) {
+		*MEM_ADD(language->frames, count, language->frames_capacity) = at;
+		at = interner_get(language->interner, at).parent;
+	}
+	while (count > 0) {
+		at = language->frames[--count];
+		language->alike[at] = first_alike(language, at);
+	}
+	return language->alike[stack];
 }
 
 // A stack while it is put together.
@@ -151,14 +228,6 @@ static size_t take_apart(struct merging *merging, stack_id stack, uint32_t node)
 	return evaluators;
 }
 
-// Whether a frame is the interpreter's own, also by what it calls, whose flags are `inner`: CPython
-// generates code for each function that only calls the evaluator (PYTHONPERFSUPPORT).
-static bool is_own(uint8_t flags, uint8_t inner)
-{
-	return (flags & LANGUAGE_INTERPRETER) ||
-	       ((flags & LANGUAGE_GENERATED) && (inner & LANGUAGE_EVALUATOR));
-}
-
 // The whole of a pair, from its outermost frame on.
 //
 // Where one of both lacks outer frames, they fit from the innermost evaluator on.
@@ -222,7 +291,7 @@ static stack_id take_native(struct language *language, struct taken *taken, stac
 		inner = flags;
 		stack = row.parent;
 	}
-	return stack;
+	return alike(language, stack);
 }
 
 // Take the innermost frame off the list, and the evaluator as well if it was its first. False: what
@@ -286,8 +355,10 @@ static void keep_base(const struct merging *merging, const struct language_kept 
 	*MEM_ADD(language->bases, language->bases_count, language->bases_capacity) = merging->made;
 }
 
-// `unsure` counts pairs; whether one is follows from what is left when its inner end is taken off.
-static stack_id put_together(struct language *language, stack_id stack, uint32_t node)
+#define PAIR_UNSURE (UINT64_C(1) << 32) // beside the stack that a pair comes to
+
+// Whether a pair is unsure follows from what is left when its inner end is taken off.
+static uint64_t put_together(struct language *language, stack_id stack, uint32_t node)
 {
 	struct merging merging = { .language = language };
 	struct taken taken = { .stack = stack, .node = node };
@@ -304,18 +375,23 @@ static stack_id put_together(struct language *language, stack_id stack, uint32_t
 		if (left == 0)
 			break;
 	}
-	language->unsure += merging.made.unsure;
-	return merging.made.stack != 0 ? merging.made.stack : stack;
+	return merging.made.stack | (merging.made.unsure ? PAIR_UNSURE : 0);
 }
 
-// Of a pair that is not among the last ones.
-static COLD stack_id find_merged(struct language *language, uint64_t key)
+// Of a pair that is not among the last ones. `unsure` counts pairs of each native stack itself.
+static COLD stack_id find_merged(struct language *language, stack_id stack, uint32_t node)
 {
-	uint64_t *merged = map_put(&language->merged, key, NULL);
+	stack_id first = alike(language, stack);
+	bool is_new;
+	uint64_t *merged = map_put(&language->merged, key_of(first, node), &is_new);
 
-	if (*merged == 0)
-		*merged = put_together(language, (stack_id)key, (uint32_t)(key >> 32));
-	return (stack_id)*merged;
+	if (is_new)
+		*merged = put_together(language, first, node);
+	if (unlikely(*merged & PAIR_UNSURE)) {
+		(void)map_put(&language->unsure_pairs, key_of(stack, node), &is_new);
+		language->unsure += is_new;
+	}
+	return (stack_id)*merged != 0 ? (stack_id)*merged : stack;
 }
 
 // 1,024 recent pairs, direct-mapped, before the map of all.
@@ -332,6 +408,6 @@ stack_id language_merge(struct language *language, stack_id stack, uint32_t node
 	pair = &language->recent[(stack * 0x9e3779b1u ^ node * 0x85ebca6bu) >> 22];
 	if (likely(pair->key == key))
 		return pair->merged;
-	*pair = (struct language_pair){ .key = key, .merged = find_merged(language, key) };
+	*pair = (struct language_pair){ .key = key, .merged = find_merged(language, stack, node) };
 	return pair->merged;
 }

@@ -60,9 +60,13 @@ struct language {
 	size_t flags_count;
 	struct language_node *nodes; // 0 is the empty list, and so is LANGUAGE_CUT
 	size_t nodes_count, nodes_capacity;
-	struct map nodes_by;          // outer << 32 | frame -> node
-	struct map merged;            // node << 32 | stack -> stack
-	struct language_pair *recent; // of `merged`, LANGUAGE_RECENT by the key's hash; NULL
+	struct map nodes_by; // outer << 32 | frame -> node
+	stack_id *alike;     // by native stack, the first that comes to the same; 0: not known yet
+	size_t alike_capacity;
+	struct map alike_by;          // that of the callers << 32 | the innermost frame -> stack
+	struct map merged;            // node << 32 | stack -> stack; 0: no frame is left
+	struct map unsure_pairs;      // node << 32 | native stack: those that `unsure` counts
+	struct language_pair *recent; // LANGUAGE_RECENT by the key's hash; NULL
 	struct map bases_by;          // node << 32 | stack that ends in an evaluator -> of `bases`
 	struct language_base *bases;
 	size_t bases_count, bases_capacity;
