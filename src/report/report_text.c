@@ -15,6 +15,7 @@
 
 #include "base/mem.h"
 #include "report/ask/cautions.h"
+#include "report/ask/cxxname.h"
 #include "report/ask/own_heap.h"
 #include "report/find/outside.h"
 #include "report/process_table.h"
@@ -28,6 +29,7 @@ enum {
 	ENDING_COLUMNS_MAX = 200,
 	FIGURES_COLUMNS = 36, // in front of a stack
 	WIDTH_MIN = 80,
+	OUTSIDE_NAME_COLUMNS = 60, // of a function in a sentence
 	FINDING_CALLS = 10000, // temporaries of one site that are worth a word, as in findings.c
 	FINDING_PART = 50,     // of all allocations: the same
 };
@@ -220,11 +222,13 @@ static void write_reached(struct page *page)
 		     STR_COUNT(inside->count), paper_plural(inside->count));
 }
 
-// The heap of a runtime that is known by the functions that map its memory alone, in the process
-// where most is.
+// Memory that is outside the heap: of a runtime that is known by the functions that map its memory
+// alone, or (`heap` is NULL) of none that is known. In the process where most is.
 struct own_heap_row {
 	const char *heap; // a constant text
 	uint64_t bytes;
+	uint64_t most;  // of these, by one stack
+	stack_id stack; // that one
 };
 
 struct own_heaps {
@@ -233,25 +237,65 @@ struct own_heaps {
 	size_t count, capacity;
 };
 
-// A process of a known language has its line already.
+static void note_own_heap(struct own_heaps *heaps, const struct own_heap_row *row)
+{
+	size_t at = 0;
+
+	while (at < heaps->count && heaps->rows[at].heap != row->heap)
+		at++;
+	if (at == heaps->count)
+		*MEM_ADD(heaps->rows, heaps->count, heaps->capacity) = *row;
+	else if (row->bytes > heaps->rows[at].bytes)
+		heaps->rows[at] = *row;
+}
+
+// A process of a known language has its line already. What is no runtime's is noted where it is
+// the larger part.
 static void add_own_heap(void *context, process_id process, const struct outside *outside)
 {
 	struct own_heaps *heaps = context;
 	const struct report *report = heaps->page->report;
 	const struct trace_process *whose = reader_process(report->asked->reader, process);
-	size_t at = 0;
 
-	if (!outside->heap || own_heap_of(whose) ||
-	    (strcmp(outside->heap, "Python heap") == 0 &&
-	     report_language_heaps(report) != REPORT_NO_LANGUAGE))
+	if (own_heap_of(whose) || (outside->heap && strcmp(outside->heap, "Python heap") == 0 &&
+				   report_language_heaps(report) != REPORT_NO_LANGUAGE))
 		return;
-	while (at < heaps->count && heaps->rows[at].heap != outside->heap)
-		at++;
-	if (at == heaps->count)
-		*MEM_ADD(heaps->rows, heaps->count, heaps->capacity) =
-			(struct own_heap_row){ .heap = outside->heap };
-	if (outside->runtime_bytes > heaps->rows[at].bytes)
-		heaps->rows[at].bytes = outside->runtime_bytes;
+	if (outside->heap)
+		note_own_heap(heaps, &(struct own_heap_row){ .heap = outside->heap,
+							     .bytes = outside->runtime_bytes });
+	if (outside->runtime_bytes < outside->bytes / 2)
+		note_own_heap(heaps, &(struct own_heap_row){ .bytes = outside->bytes -
+								      outside->runtime_bytes,
+							     .most = outside->most,
+							     .stack = outside->stack });
+}
+
+static void write_own_heap(struct page *page, const struct own_heap_row *row)
+{
+	const char *where = page->several ? " in one process" : "";
+	struct str text = { 0 }, function = { 0 }, name = { 0 };
+
+	if (row->heap) {
+		str_format(&text,
+			   "%s, as mappings: %s%s when most was committed; what is inside of it is "
+			   "in no figure (window --layer vm --by heap)",
+			   row->heap, STR_BYTES(row->bytes), where);
+	} else {
+		str_format(&text,
+			   "%s%s when most was committed, in mappings that the program asked for "
+			   "itself",
+			   STR_BYTES(row->bytes), where);
+		if (row->stack) {
+			names_add_function(page->report->asked->names, row->stack, false,
+					   &function);
+			cxxname_shorten(str_get(&function), OUTSIDE_NAME_COLUMNS, &name);
+			str_format(&text, ", %s of it in %s", STR_BYTES(row->most), str_get(&name));
+		}
+		str_add(&text, "; what is inside of it is in no figure (window --layer vm)");
+	}
+	paper_paragraph(&page->paper, PAPER_DIM, row->heap ? "  own heap" : "  outside",
+			str_get(&text));
+	STR_FINI(&text, &function, &name);
 }
 
 // Where blocks were half of what was committed, or more, they are what the report is about, and the
@@ -261,21 +305,12 @@ static void write_outside(struct page *page)
 	const struct space_totals *totals = &page->report->whole.vm;
 	const struct heap_counts *counts = &heap_totals(page->report->heap)->counts;
 	struct own_heaps heaps = { .page = page };
-	struct str text = { 0 };
 
 	if (counts->peak.bytes >= totals->committed_peak_bytes / 2)
 		return;
 	outside_find(page->report->asked, totals, add_own_heap, &heaps);
-	for (size_t i = 0; i < heaps.count; i++) {
-		str_clear(&text);
-		str_format(&text,
-			   "%s, as mappings: %s%s when most was committed; what is inside of it is "
-			   "in no figure (window --layer vm --by heap)",
-			   heaps.rows[i].heap, STR_BYTES(heaps.rows[i].bytes),
-			   page->several ? " in one process" : "");
-		paper_paragraph(&page->paper, PAPER_DIM, "  own heap", str_get(&text));
-	}
-	str_fini(&text);
+	for (size_t i = 0; i < heaps.count; i++)
+		write_own_heap(page, &heaps.rows[i]);
 	mem_free(heaps.rows);
 }
 

@@ -506,6 +506,21 @@ def a_runtime_s_heap_is_named_by_the_function_that_maps_it():
 
 
 @test
+def memory_outside_the_heap_that_is_no_known_runtime_s_is_said_too():
+    for size, pool, blocks, said in ((64, "arena_refill", 0, "outside: 64.0 MiB when most was committed, in mappings that the program "
+                                      "asked for itself, 64.0 MiB of it in arena_refill; what is inside of it is in no figure"),
+                                     (7, "arena_refill", 0, None), (64, "arena_refill", 80, None), (64, "os_alloc_gc_space", 0, None)):
+        assemble("arena", 'process p pid=1 exe="/bin/app"\nthread t p\nmodule a p 0x10000-0x20000 "/bin/app"\n'
+                 f'frame f a 0x10100\nname f "{pool}"\nframe m a 0x10200\nname m "main"\nstack s f < m\nstack b m\n'
+                 f"@1 t mmap s 0x90000000 {size << 20} prot=rw flags=private|anonymous\n"
+                 f"@2 t mmap b 0x40000000 {(blocks << 20) + 8192} prot=rw flags=private|anonymous\n"
+                 f"@3 t malloc b 0x40000010 {(blocks << 20) + 500}\n"
+                 "@4 t mmap b 0x80000000 8192 prot=rw flags=private|anonymous\nend\n")
+        text = " ".join(run("report", "arena.tide").stdout.split())
+        assert (said is not None) == ("outside:" in text) and (said or "") in text, text
+
+
+@test
 def a_runtime_without_symbols_is_named_by_its_program():
     for program, named, said in (("deno", "", "V8 heap, as mappings: 64.0 MiB"), ("bun", "", "JavaScriptCore, mimalloc, as"),
                                  ("dart", "", "Dart heap, as mappings"), ("bundle", "", None), ("deno", 'name f "pool_refill"', None)):
