@@ -19,6 +19,7 @@
 #include "base/sort.h"
 #include "engine/index/index_lists.h"
 #include "engine/index/index_tables.h"
+#include "os/relay.h"
 
 #include <stdlib.h>
 
@@ -320,21 +321,63 @@ static void tell_progress(const struct index_scan *scan, uint64_t step)
 	progress_tell("counting", step > scan->from ? step - scan->from : 0, scan->to - scan->from);
 }
 
-static bool by_blocks(struct index_scan *scan, const struct drops *drops, struct err *err)
+static uint64_t first_block(const struct index_scan *scan)
 {
-	struct index *index = scan->index;
-	struct index_block own = { 0 }, *block = scan->kept ? scan->kept : &own;
-	size_t drop = 0;
-	bool more = true, ok = true;
+	return scan->from >> scan->index->shape.block_log2;
+}
 
-	for (uint64_t number = scan->from >> index->shape.block_log2;
-	     ok && more && number << index->shape.block_log2 < scan->to; number++) {
-		tell_progress(scan, number << index->shape.block_log2);
-		ok = load_block(scan, number, block, err);
-		if (ok)
-			more = tell_block(scan, block, drops, &drop);
-	}
-	index_block_fini(&own);
+// After the last one that has a step of the scan.
+static uint64_t end_block(const struct index_scan *scan)
+{
+	return scan->from == scan->to ? first_block(scan)
+				      : ((scan->to - 1) >> scan->index->shape.block_log2) + 1;
+}
+
+// While a block is gone through the next ones are decoded.
+enum { BLOCKS = 8 };
+struct decoding {
+	struct index_scan *scan;
+	const struct drops *drops;
+	size_t *drop;
+	struct index_block blocks[BLOCKS]; // not of a scan that keeps its own
+	bool more;
+};
+
+static bool decode(void *context, uint64_t number, unsigned place, struct err *err)
+{
+	struct decoding *decoding = context;
+	struct index_scan *scan = decoding->scan;
+
+	return scan->kept ? load_block(scan, number, scan->kept, err)
+			  : index_block_load(scan->index, number, INDEX_TIMES,
+					     &decoding->blocks[place], err);
+}
+
+static bool tell_decoded(void *context, uint64_t number, unsigned place)
+{
+	struct decoding *decoding = context;
+	const struct index_scan *scan = decoding->scan;
+
+	tell_progress(scan, number << scan->index->shape.block_log2);
+	decoding->more = tell_block(scan, scan->kept ? scan->kept : &decoding->blocks[place],
+				    decoding->drops, decoding->drop);
+	return decoding->more;
+}
+
+// Those of the scan from block `first` on and before block `end`.
+static bool by_blocks(struct index_scan *scan, uint64_t first, uint64_t end, bool ahead,
+		      const struct drops *drops, size_t *drop, bool *more, struct err *err)
+{
+	struct decoding decoding = { .scan = scan, .drops = drops, .drop = drop, .more = *more };
+	const struct relay relay = {
+		decode,    tell_decoded, &decoding, &decoding, ahead && !scan->kept ? BLOCKS : 1,
+		BLOCKS / 2
+	};
+	bool ok = relay_run(&relay, first, end, err);
+
+	for (unsigned i = 0; i < BLOCKS; i++)
+		index_block_fini(&decoding.blocks[i]);
+	*more = decoding.more;
 	return ok;
 }
 
@@ -490,74 +533,128 @@ static bool tell_slots(const struct index_scan *scan, struct slots *slots,
 	return true;
 }
 
-// A busy site has no postings in its chunk: where a wanted one is busy, steps come from the blocks.
-static bool by_lists(struct index_scan *scan, const struct kinds *kinds, const struct drops *drops,
-		     struct err *err)
+// While the lists of a chunk are gone through, those of the next are read.
+enum { CHUNKS = 3, LISTED_MANY = 1 << 14 };
+struct listing {
+	struct index_scan *scan;
+	const struct kinds *kinds;
+	const struct drops *drops;
+	size_t drop;
+	struct index_lists lists[CHUNKS];
+	struct slots slots;
+	struct index_clock clock;
+	bool ahead, more, ok;
+	struct err *err;
+};
+
+static bool read_lists(void *context, uint64_t chunk, unsigned place, struct err *err)
 {
-	struct index *index = scan->index;
-	unsigned block_log2 = index->shape.block_log2, chunk_log2 = index->shape.chunk_log2;
-	size_t words = ((size_t)1 << block_log2) / 64 + 1;
-	struct slots slots = { .list = mem_alloc((size_t)1 << block_log2, sizeof *slots.list),
-			       .taken = mem_alloc(words, sizeof *slots.taken),
-			       .words = words };
-	struct index_lists lists = { 0 };
-	struct index_block steps = { 0 };
-	struct index_clock clock = { 0 };
-	uint64_t chunk = UINT64_MAX;
-	size_t drop = 0;
-	bool more = true, ok = true;
+	struct listing *listing = context;
 
-	for (uint64_t block = scan->from >> block_log2;
-	     ok && more && block << block_log2 < scan->to; block++) {
-		uint64_t first = block << block_log2;
+	return index_lists_load(&listing->lists[place], listing->scan->index,
+				listing->kinds->numbers, chunk, err);
+}
 
-		tell_progress(scan, first);
-		if (first >> chunk_log2 != chunk) {
-			chunk = first >> chunk_log2;
-			ok = index_lists_load(&lists, index, kinds->numbers, chunk, err);
-			// What the chunk has before the window.
-			ok = ok && (lists.busy ||
-				    fill_slots(scan, kinds, &lists, first, first, &slots, err));
-		}
-		if (!ok)
-			break;
-		if (lists.busy) {
-			ok = load_block(scan, block, &steps, err);
-			more = ok && tell_block(scan, &steps, drops, &drop);
-			continue;
-		}
-		ok = index_go_on(index, err) &&
-		     fill_slots(scan, kinds, &lists, first, first + (UINT64_C(1) << block_log2),
-				&slots, err) &&
-		     tell_slots(scan, &slots, &clock, drops, &drop, &more, err);
+static void tell_listed(struct listing *listing, struct index_lists *lists, uint64_t block)
+{
+	struct index_scan *scan = listing->scan;
+	unsigned log2 = scan->index->shape.block_log2;
+	uint64_t first = block << log2;
+
+	tell_progress(scan, first);
+	listing->ok = index_go_on(scan->index, listing->err) &&
+		      fill_slots(scan, listing->kinds, lists, first, first + (UINT64_C(1) << log2),
+				 &listing->slots, listing->err) &&
+		      tell_slots(scan, &listing->slots, &listing->clock, listing->drops,
+				 &listing->drop, &listing->more, listing->err);
+}
+
+// A busy site has no postings in its chunk: where a wanted one is busy, steps come from the blocks.
+static bool tell_lists(void *context, uint64_t chunk, unsigned place)
+{
+	struct listing *listing = context;
+	struct index_scan *scan = listing->scan;
+	struct index_lists *lists = &listing->lists[place];
+	unsigned log2 = scan->index->shape.chunk_log2 - scan->index->shape.block_log2;
+	uint64_t block = first_block(scan), end = end_block(scan), first;
+
+	block = block > chunk << log2 ? block : chunk << log2;
+	end = end < (chunk + 1) << log2 ? end : (chunk + 1) << log2;
+	if (lists->busy) {
+		listing->ok = by_blocks(scan, block, end, listing->ahead, listing->drops,
+					&listing->drop, &listing->more, listing->err);
+		return listing->ok && listing->more;
 	}
-	if (ok && more)
-		tell_drops(scan, drops, &drop, WINDOW_NEVER);
-	index_clock_fini(&clock);
-	index_lists_fini(&lists);
-	index_block_fini(&steps);
-	MEM_FREE(slots.list, slots.taken);
+	// What the chunk has before the window.
+	first = block << scan->index->shape.block_log2;
+	listing->ok = fill_slots(scan, listing->kinds, lists, first, first, &listing->slots,
+				 listing->err);
+	for (; listing->ok && listing->more && block < end; block++)
+		tell_listed(listing, lists, block);
+	return listing->ok && listing->more;
+}
+
+// Lists of very many sites are in memory one chunk at a time.
+static bool by_lists(struct index_scan *scan, const struct kinds *kinds, const struct drops *drops,
+		     bool ahead, struct err *err)
+{
+	unsigned block_log2 = scan->index->shape.block_log2,
+		 chunk_log2 = scan->index->shape.chunk_log2;
+	size_t words = ((size_t)1 << block_log2) / 64 + 1;
+	struct listing listing = {
+		.scan = scan,
+		.kinds = kinds,
+		.drops = drops,
+		.slots = { .list = mem_alloc((size_t)1 << block_log2, sizeof *listing.slots.list),
+			   .taken = mem_alloc(words, sizeof *listing.slots.taken),
+			   .words = words },
+		.ahead = ahead,
+		.more = true,
+		.ok = true,
+		.err = err,
+	};
+	const struct relay relay = { read_lists,
+				     tell_lists,
+				     &listing,
+				     &listing,
+				     ahead && kinds->sites < LISTED_MANY ? CHUNKS : 1,
+				     1 };
+	bool ok = relay_run(&relay, scan->from >> chunk_log2, ((scan->to - 1) >> chunk_log2) + 1,
+			    err) &&
+		  listing.ok;
+
+	if (ok && listing.more)
+		tell_drops(scan, drops, &listing.drop, WINDOW_NEVER);
+	index_clock_fini(&listing.clock);
+	for (unsigned i = 0; i < CHUNKS; i++)
+		index_lists_fini(&listing.lists[i]);
+	MEM_FREE(listing.slots.list, listing.slots.taken);
 	return ok;
 }
 
-// Through postings where that is less.
-static bool go_through(struct index_scan *scan, const struct drops *drops, struct err *err)
+// Through postings where that is less. `ahead`: a thread reads what is next.
+static bool go_through(struct index_scan *scan, const struct drops *drops, bool ahead,
+		       struct err *err)
 {
 	struct kinds kinds = { 0 };
-	bool fewer = false, ok = true;
+	bool fewer = false, more = true, ok = true;
+	size_t drop = 0;
 
 	if (!scan->all && !scan->kept &&
 	    scan->to - scan->from > UINT64_C(1) << scan->index->shape.block_log2 &&
 	    find_kinds(scan, &kinds))
 		ok = are_fewer(scan, &kinds, &fewer, err);
 	if (ok)
-		ok = fewer ? by_lists(scan, &kinds, drops, err) : by_blocks(scan, drops, err);
+		ok = fewer ? by_lists(scan, &kinds, drops, ahead, err)
+			   : by_blocks(scan, first_block(scan), end_block(scan), ahead, drops,
+				       &drop, &more, err);
 	MEM_FREE(kinds.list, kinds.numbers, kinds.starts);
 	return ok;
 }
 
 // Steps and drops come in the order of the trace; the visitor stops it by false, which is no
-// failure. Where no group has anything no step is looked at.
+// failure. Where no group has anything no step is looked at. A scan that was prepared may be one of
+// several threads: it gets none of its own.
 bool index_scan(struct index_scan *scan, struct err *err)
 {
 	bool prepared = scan->all || scan->of_cell != NULL, ok = true;
@@ -571,7 +668,7 @@ bool index_scan(struct index_scan *scan, struct err *err)
 	if (!scan->all && !scan->found)
 		drops = (struct drops){ 0 };
 	else
-		ok = find_drops(scan, &drops, err) && go_through(scan, &drops, err);
+		ok = find_drops(scan, &drops, err) && go_through(scan, &drops, !prepared, err);
 	if (!prepared)
 		index_scan_fini(scan);
 	mem_free(drops.list);
