@@ -275,6 +275,42 @@ static bool exec_is_session(const char *name)
 	return *at == 0 && count == EXEC_SESSION_DIGITS;
 }
 
+// Whether the `bytes` there can be read; the page of the last is remembered. Under a filter that is
+// believed.
+static bool exec_can_read(const void *at, size_t bytes, uintptr_t *page)
+{
+	const uintptr_t mask = ~(uintptr_t)(KERNEL_PAGE - 1);
+	uintptr_t first = (uintptr_t)at & mask, last = ((uintptr_t)at + bytes - 1) & mask;
+
+	if (likely(last == *page && first == last))
+		return true;
+	if (!kernel_sealed && (!kernel_can_read(first) || !kernel_can_read(last)))
+		return false;
+	*page = last;
+	return true;
+}
+
+// Whether the environment can be read as a whole. One that cannot is an error of the program's,
+// which the kernel will tell it.
+static bool exec_is_readable(char *const *envp)
+{
+	uintptr_t list_page = UINTPTR_MAX, text_page = UINTPTR_MAX; // none
+
+	for (; envp; envp++) {
+		if (!exec_can_read(envp, sizeof(*envp), &list_page))
+			return false;
+		if (!*envp)
+			return true;
+		for (const char *at = *envp;; at++) {
+			if (!exec_can_read(at, 1, &text_page))
+				return false;
+			if (!*at)
+				break;
+		}
+	}
+	return true;
+}
+
 // One pass over the environment; nothing is copied, and the texts are the program's.
 static struct exec_environment exec_read(char *const *envp, struct library_image image)
 {
@@ -539,7 +575,7 @@ static long exec_ask_call(const struct exec_ask *ask)
 	if (recording_phase() == RECORDING_NEW && recording_state)
 		recording_begin();
 	if (!library_entry(image)[0] || recording_phase() != RECORDING_ON ||
-	    (recording_state->options & SEGMENT_NO_FOLLOW))
+	    (recording_state->options & SEGMENT_NO_FOLLOW) || !exec_is_readable(ask->envp))
 		return exec_make(ask, ask->envp);
 	reason = exec_look(ask, &image, &tells);
 	env = exec_read(ask->envp, image);

@@ -100,6 +100,12 @@ def an_exec_that_fails_changes_nothing():
 
 
 @test
+def an_environment_that_cannot_be_read_is_the_kernels_matter():
+    _, trace = recorded("exec_unreadable")
+    equal(1, len(trace.processes), "processes")
+
+
+@test
 def system_is_followed():
     _, trace = recorded("system", images=30)
     check(len(trace.processes) >= 2, trace.processes)

@@ -123,6 +123,24 @@ static void run_exec_fails(void)
 	guest_check(errno == ENOENT, "exec of nothing");
 }
 
+// Environments that cannot be read: the list, a text in it, and what of a list comes on a page
+// that is not there.
+static void run_exec_unreadable(void)
+{
+	const size_t last = 4096 / sizeof(char *) - 1;
+	char *argv[] = { self, (char *)"image", NULL };
+	char *text[] = { (char *)16, NULL };
+	char **cut = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *const *lists[] = { (char **)16, text, cut + last };
+
+	cut[last] = (char *)"A=1";
+	guest_check(munmap(cut + last + 1, 4096) == 0, "munmap");
+	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
+		errno = 0;
+		guest_check(execve(self, argv, lists[i]) < 0 && errno == EFAULT, "an environment");
+	}
+}
+
 static void run_system(void)
 {
 	char line[5000];
@@ -381,6 +399,7 @@ static const struct {
 	{ "fork_fails", run_fork_fails },
 	{ "exec_self", run_exec_self },
 	{ "exec_fails", run_exec_fails },
+	{ "exec_unreadable", run_exec_unreadable },
 	{ "system", run_system },
 	{ "popen", run_popen },
 	{ "spawn", run_spawn },
