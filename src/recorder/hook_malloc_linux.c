@@ -156,20 +156,31 @@ HOOK void free HOOK_ARGUMENTS(void *ptr)
 }
 
 #ifndef HOOK_ENTERED
+// What the C library does by the free that is found by its name: the executable's, if it has one,
+// whose blocks these are. That is recorded as any call of it.
+static inline __attribute__((always_inline)) void hook_free_found(void *ptr)
+{
+	real_find();
+	if (unlikely(real.free_before != NULL))
+		real.free_before(ptr);
+	else
+		free(ptr);
+}
+
 HOOK void cfree(void *ptr)
 {
-	free(ptr);
+	hook_free_found(ptr);
 }
 
 // C23. The real ones, where there are any, do what free does.
 HOOK void free_sized(void *ptr, size_t)
 {
-	free(ptr);
+	hook_free_found(ptr);
 }
 
 HOOK void free_aligned_sized(void *ptr, size_t, size_t)
 {
-	free(ptr);
+	hook_free_found(ptr);
 }
 #endif
 
@@ -348,11 +359,21 @@ HOOK void *realloc HOOK_ARGUMENTS(void *ptr, size_t size)
 }
 
 #ifndef HOOK_ENTERED
-// The real one may call realloc by name, which would come back to us: so it is realloc here. Too
-// much for a product, and it fails, with errno.
+// The real one calls realloc by name: that is ours here, or the executable's, if it has one, whose
+// blocks these are; that is recorded as any call of it. Too much for a product, and it fails, with
+// errno: ours sets it, and what others do of SIZE_MAX nothing says.
 HOOK void *reallocarray(void *ptr, size_t count, size_t size)
 {
-	return hook_realloc(ptr, hook_product(count, size), HOOK_FRAME);
+	size_t product = hook_product(count, size);
+
+	real_find();
+	if (likely(!real.realloc_before))
+		return hook_realloc(ptr, product, HOOK_FRAME);
+	if (product != SIZE_MAX)
+		return real.realloc_before(ptr, product);
+	if (real.errno_location)
+		*real.errno_location() = 12; // ENOMEM
+	return NULL;
 }
 #endif
 

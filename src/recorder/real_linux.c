@@ -128,6 +128,9 @@ void real_find(void)
 
 	if (found)
 		return;
+	// Before the first of what follows is called, be it by another thread.
+	*(void **)&real.realloc_before = scope_before("realloc");
+	*(void **)&real.free_before = scope_before("free");
 	found = true;
 	inside_find();
 	aligned = scope_next("posix_memalign", NULL);

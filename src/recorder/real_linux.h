@@ -24,6 +24,11 @@ struct real {
 	void *(*valloc)(size_t);
 	void *(*pvalloc)(size_t);
 
+	// What an object before ours (the executable) has by that name, and so is found by it, with
+	// a jump to a hook of ours in it or without. NULL: none has, ours are found.
+	void *(*realloc_before)(void *, size_t);
+	void (*free_before)(void *);
+
 	// What asks the kernel for memory (hook_vm_linux.c). NULL: not found yet, or there is none.
 	void *(*mmap)(void *, size_t, int, int, int, long);
 	void *(*mmap64)(void *, size_t, int, int, int, int64_t);

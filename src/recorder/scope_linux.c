@@ -496,6 +496,19 @@ void *scope_next(const char *name, struct scope_object **object)
 	return NULL;
 }
 
+void *scope_before(const char *name)
+{
+	const struct scope_object *ourselves = scope_ourselves();
+	void *found = NULL;
+
+	if (!ourselves || late_is() || static_is())
+		return NULL;
+	for (struct scope_object *at = scope_objects(); at && at != ourselves && !found;
+	     at = at->next)
+		found = scope_find(at, name);
+	return found;
+}
+
 struct scope_object *scope_libc(void)
 {
 	static struct scope_object *libc; // it stays where it is, in forked children, too

@@ -38,6 +38,10 @@ HIDDEN bool scope_is_late(void);
 // which.
 HIDDEN void *scope_next(const char *name, struct scope_object **object);
 
+// Address of the function `name` in the first object before ours (the executable, mostly) that
+// defines it: what all others find instead of ours. NULL: none, or we came late.
+HIDDEN void *scope_before(const char *name);
+
 // What makes system calls for the program: the C library, or a static program itself. NULL: nobody.
 HIDDEN struct scope_object *scope_libc(void);
 

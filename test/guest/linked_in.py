@@ -86,4 +86,22 @@ def a_toy_is_entered_too_be_it_exported_or_not():
         check(run([TIDEMARK, "report", f"{name}.{bits}.tide"]).out, "no report")
 
 
+@test
+def what_the_c_library_does_by_its_realloc_is_done_so():
+    for bits in (64, 32):
+        path = program("toy_malloc", bits)
+        if bits == 32:
+            need_32_bits()
+        plain = run([path, "others"])
+        equal("seven 1\ntoy\n", plain.out, "untraced")
+        ended = record([path, "others"], "--strict", trace=f"others.{bits}.tide")
+        equal((0, plain.out), (ended.code, ended.out), ended.err)
+        trace = Trace(f"others.{bits}.tide")
+        trace.check_ownership()
+        equal((1, 1, 1, 1), (len(trace.of_size(7002)), trace.frees_of_size(7002),
+                             len(trace.of_size(7007)), trace.frees_of_size(7007)), "blocks, and their ends")
+        frames = trace.frames_of(trace.of_size(7007)[0].stack)
+        equal("toy_malloc", trace.module_of(frames[0]), "who asked for 7007 bytes")
+
+
 main()

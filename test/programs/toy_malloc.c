@@ -1,7 +1,14 @@
 // toy_malloc: an executable with its own malloc: calls bind inside it.
 //
 // It is recorded as any other, be it exported or hidden. The program runs as without a recorder.
+//
+// With an argument it asks for what it does not have itself: the C library's reallocarray, which
+// calls realloc by name, and so the program's, makes a block of 7002 bytes one of 7007; and so
+// much more that it fails. free_sized, if there is one, frees that.
 #include "guest.h"
+
+#include <errno.h>
+#include <stdint.h>
 
 static char memory[1 << 24];
 static size_t used;
@@ -60,8 +67,27 @@ static __attribute__((noinline)) void there(int depth)
 	__asm__ volatile("");
 }
 
-int main(void)
+void free_sized(void *block, size_t size) __attribute__((weak));
+
+static void ask_others(void)
 {
+	void *volatile block = malloc(7002), *volatile no;
+
+	memcpy(block, "seven", 6);
+	block = reallocarray(block, 7, 1001);
+	errno = 0;
+	no = reallocarray(block, SIZE_MAX / 2, 3);
+	guest_say("%s %d\n", (char *)block, !no && errno == ENOMEM);
+	if (free_sized)
+		free_sized(block, 7007);
+	else
+		free(block);
+}
+
+int main(int argc, char **)
+{
+	if (argc > 1)
+		ask_others();
 	for (int i = 0; i < 100; i++)
 		guest_pair(7001);
 	for (int i = 0; i < 5000; i++) {
