@@ -10,12 +10,16 @@
 
 enum { VM_PUT_RECORDS = 3 }; // room that a call needs, in LANE_ROOM
 
-// Room for the call's records together, so that BEGIN is not written where END would find none.
-// Python's frames go first, as they belong to the event that follows.
-bool vm_put_room(struct lane *lane)
+bool vm_put_first(struct lane *lane)
 {
 	if (python_on)
 		python_write(lane);
+	return vm_put_room(lane);
+}
+
+// Room for the call's records together, so that BEGIN is not written where END would find none.
+bool vm_put_room(struct lane *lane)
+{
 	return lane->head + VM_PUT_RECORDS * LANE_ROOM <= lane->room ||
 	       lane_wait_room(lane, (VM_PUT_RECORDS - 1) * LANE_ROOM);
 }

@@ -15,8 +15,13 @@ enum vm_put_stack {
 typedef enum vm_put_stack vm_put_last(struct lane *lane, struct lane_vm *record,
 				      const void *context);
 
-// Wait until a call's records fit, BEGIN and END together; Python's frames are written first.
+// Wait until a call's records fit, BEGIN and END together; Python's frames are written first, as
+// they belong to the record that follows. Not after a call that has unmapped something: it may have
+// been the interpreter's innermost frame (of a generator that it makes, Python 3.11 and later).
 // False: there never will be room.
+HIDDEN bool vm_put_first(struct lane *lane);
+
+// The same of a record without a stack.
 HIDDEN bool vm_put_room(struct lane *lane);
 
 // Write and publish. `last` may be NULL: no stack. False: nothing was written. The lane stays busy.

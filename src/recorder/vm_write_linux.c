@@ -259,7 +259,7 @@ struct vm_write_door vm_write_enter(void)
 	} else {
 		door.lane = lane_enter();
 	}
-	if (door.lane && !vm_put_room(door.lane))
+	if (door.lane && !vm_put_first(door.lane))
 		vm_write_leave(&door);
 	if (door.lane && unlikely(__atomic_load_n(&vm_write_changes_put, __ATOMIC_RELAXED) !=
 				  __atomic_load_n(&vm_write_changes_told, __ATOMIC_RELAXED)))

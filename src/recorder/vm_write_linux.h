@@ -2,7 +2,7 @@
 // has mapped for itself.
 //
 //     vm_write_enter      a lane for one call
-//       vm_put_room       before each record (vm_put.h)
+//       vm_put_room       before each further record (vm_put.h)
 //       vm_write_put      one record, or several
 //     vm_write_leave
 //

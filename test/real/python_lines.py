@@ -393,6 +393,24 @@ def a_thread_without_a_state_has_no_functions_of_another_one():
     check(not wrong, len(wrong), "of", len(found[77771]), "have functions, such as", wrong[:2])
 
 
+# What makes a generator is the interpreter's innermost frame still when it is given back, and with it, at
+# some depth, the pages that it began.
+GENERATORS = r"""
+def numbers(first): yield first
+def deep(levels): return deep(levels - 1) if levels else numbers(levels)
+for levels in range(700): deep(levels)
+bytearray(100001)
+"""
+
+
+@test
+def a_generator_whose_frame_is_unmapped_while_it_is_innermost_does_no_harm():
+    with open("generators.py", "w", encoding="ascii") as file:
+        file.write(GENERATORS)
+    record([debian_python(), "generators.py"], env=environment())
+    equal([["<module>"]], [[frame[0] for frame in stack] for stack in stacks_by_size()[100002]], "the stack after it")
+
+
 # 3,000 frames are all there; of 6,000 the outer ones are missing.
 DEEP = r"""
 import sys
