@@ -367,6 +367,49 @@ def suppressions_that_are_generated_suppress_everything():
     verdict(path, "--max-live-at-exit", "0", "--suppressions", "made.txt", code=0)
 
 
+def cxx(path, *sizes):
+    """Blocks of these sizes: of libstdc++'s pool, of main, without a stack, of login by operator new, of a nameless caller's."""
+    trace = Trace()
+    trace.lines += ['module cxx p0 0x7f0000000000-0x7f0000100000 bias=0x7f0000000000 "/usr/lib/libstdc++.so.6"',
+                    "frame pool cxx 0x7f0000001234", "frame new cxx 0x7f0000002345", 'name new "operator new(unsigned long)" "":0']
+    stacks = ('pool < "call_init" "dl-init.c":7', stack("main"), None, 'new < "login" "login.cpp":7 < "main" "main.c":9',
+              'new < pool < "insert" "insert.cpp":8 < "main" "main.c":9')
+    for number, (text, size) in enumerate(zip(stacks, sizes)):
+        if text:
+            trace.alloc(number, text, size)
+        else:
+            trace.events.append((number, f"t0 malloc 0x9000000 {size}"))
+    return trace.write(path)
+
+
+@test
+def suppressions_that_are_generated_hide_nothing_else():
+    """Neither what goes through the file of a function without a name, nor what a named one calls."""
+    with open("made.txt", "w", encoding="utf-8") as file:
+        file.write(verdict(cxx("before.tide", 1, 2, 4), "--gen-suppressions", code=0))
+    check("without a stack" in open("made.txt", encoding="utf-8").read())
+    verdict("before.tide", "--max-live-at-exit", "4", "--suppressions", "made.txt", code=0)
+    verdict(cxx("after.tide", 1, 2, 4, 8, 16), "--max-live-at-exit", "28", "--suppressions", "made.txt", code=0)
+    verdict("after.tide", "--max-live-at-exit", "27", "--suppressions", "made.txt", code=1)
+    name = "work<" + "long, " * 200 + "int>"
+    long = Trace()
+    long.alloc(0, f'"{name}" "work.c":7', 1)
+    with open("made.txt", "w", encoding="utf-8") as file:
+        file.write(verdict(long.write("long.tide"), "--gen-suppressions", code=0))
+    verdict("long.tide", "--max-live-at-exit", "0", "--suppressions", "made.txt", code=0)
+
+
+@test
+def a_library_that_operator_new_is_in_is_not_that_of_its_callers():
+    path = cxx("callers.tide", 1, 2, 4, 8, 16)
+    for text, left in (("leak:libstdc++", 14), ("leak:operator new", 7), ("{\nx\nMemcheck:Leak\n...\nobj:*/libstdc++*\n}", 14),
+                       ("{\nx\nMemcheck:Leak\nfun:_Znwm\nobj:*/libstdc++*\n}", 14)):
+        with open("library.txt", "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+        told = answer("check", path, "--max-live-at-exit", "1G", "--suppressions", "library.txt")
+        equal(left, {row["figure"]: row["value"] for row in told["figures"]}["live-at-exit"], text)
+
+
 # ---- forms ----
 
 def suite_of(path="out.xml"):

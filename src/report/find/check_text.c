@@ -5,7 +5,7 @@
 // Below a figure that is exceeded are the sites that have most of it, with their callers. The
 // same lines in Markdown are a table, so that a pull request shows them; for a CI each site is a
 // line with file and line in front, and for suppressions each is a block of frames, as Valgrind
-// and LeakSanitizer read them.
+// reads them.
 #include "report/find/check.h"
 #include "report/table/query_write.h"
 #include "report/table/sheet.h"
@@ -314,9 +314,39 @@ void check_github(const struct check_page *page, struct sink *sink)
 
 // ---- suppressions ----
 
-// Suppressions of what is live at exit now, in LeakSanitizer's language. A function that has
-// several sites is named once; the comment above it has the figures of the heaviest, which comes
-// first.
+// A frame of one of Valgrind's: the function, or the file of one that has no name. A name longer
+// than a line that is read keeps its beginning.
+static void add_frame(struct str *text, const struct symbol *symbol)
+{
+	enum { NAME_MAX_BYTES = 1000 };
+
+	if (!symbol->function)
+		str_format(text, "   obj:%s%s\n", *symbol->module ? "*" : "",
+			   names_file(symbol->module));
+	else if (strlen(symbol->function) <= NAME_MAX_BYTES)
+		str_format(text, "   fun:%s\n", symbol->function);
+	else
+		str_format(text, "   fun:%.*s*\n", NAME_MAX_BYTES, symbol->function);
+}
+
+// The frames that say whose the blocks are, from the allocation on: the first function that is no
+// wrapper, and before its callers as long as none has a name. For example malloc, a nameless
+// function of libstdc++.so.6, call_init: all three; with the file alone every stack of C++ would be
+// meant.
+static void add_frames(struct str *text, const struct names_stack *stack)
+{
+	str_add(text, "   fun:malloc\n");
+	for (size_t i = stack->user; i < stack->count; i++) {
+		add_frame(text, stack->lines[i].symbol);
+		if (stack->lines[i].symbol->function)
+			break;
+	}
+	str_add(text, "}\n");
+}
+
+// Suppressions of what is live at exit now, in Valgrind's language: its frames are the innermost
+// ones, so that main's own blocks are meant and not those of all that main calls, as by leak:main.
+// Sites of the same frames are written once, with the figures of the heaviest, which comes first.
 void check_generate(const struct check_page *page, struct sink *sink)
 {
 	const struct check_row *row = &page->check->rows[CHECK_LIVE_AT_EXIT];
@@ -324,18 +354,27 @@ void check_generate(const struct check_page *page, struct sink *sink)
 
 	for (size_t i = 0; i < row->sites_count; i++) {
 		const struct check_site *site = &row->sites[i];
-		const struct symbol *face = names_face(row->asked->names, site->stack, false);
-		struct str line = { 0 };
+		struct names_stack stack = names_stack(row->asked->names, site->stack);
+		struct str text = { 0 };
 
-		if (face && face->function)
-			str_format(&line, "leak:^%s$\n", face->function);
-		else if (face)
-			str_format(&line, "leak:%s\n", names_file(face->module));
-		if (line.length && !strstr(str_get(&told), str_get(&line)))
-			sink_format(sink, "# %" PRIu64 " bytes in %" PRIu64 " blocks\n%s",
-				    site->value, site->count, str_get(&line));
-		str_add(&told, str_get(&line));
-		str_fini(&line);
+		if (stack.count)
+			add_frames(&text, &stack);
+		if (!stack.count) {
+			sink_format(sink,
+				    "# %" PRIu64 " bytes in %" PRIu64
+				    " blocks without a stack: nothing names them\n",
+				    site->value, site->count);
+		} else if (!strstr(str_get(&told), str_get(&text))) {
+			struct str name = { 0 };
+
+			names_add_function(row->asked->names, site->stack, false, &name);
+			sink_format(sink, "# %" PRIu64 " bytes in %" PRIu64 " blocks\n{\n   %.*s\n",
+				    site->value, site->count, NAME_COLUMNS, str_get(&name));
+			sink_format(sink, "   Memcheck:Leak\n%s", str_get(&text));
+			str_fini(&name);
+			str_add(&told, str_get(&text));
+		}
+		str_fini(&text);
 	}
 	str_fini(&told);
 }

@@ -8,6 +8,7 @@
 #include "report/find/suppressions.h"
 
 #include "base/mem.h"
+#include "report/ask/wrappers.h"
 #include "symbols/demangle.h"
 
 #include <ctype.h>
@@ -362,7 +363,9 @@ bool suppressions_add(struct suppressions *suppressions, const char *path, const
 
 // ---- matching ----
 
-// As LeakSanitizer has it: a pattern is held against function, file and module of every frame.
+// As LeakSanitizer has it: a pattern is held against function, file and module of every frame. Of
+// what allocates on behalf of its caller only the function counts: "operator new" is the
+// sanitizer's own in its stacks, and libstdc++'s in ours, where leak:libstdc++ would name all.
 static bool fits_any(const struct suppression *suppression, const struct names_stack *stack)
 {
 	for (size_t i = 0; i < stack->count; i++) {
@@ -370,8 +373,9 @@ static bool fits_any(const struct suppression *suppression, const struct names_s
 
 		if ((symbol->function &&
 		     suppressions_fits(suppression->pattern, symbol->function)) ||
-		    (symbol->file && suppressions_fits(suppression->pattern, symbol->file)) ||
-		    suppressions_fits(suppression->pattern, symbol->module))
+		    (i >= stack->user &&
+		     ((symbol->file && suppressions_fits(suppression->pattern, symbol->file)) ||
+		      suppressions_fits(suppression->pattern, symbol->module))))
 			return true;
 	}
 	return false;
@@ -399,8 +403,14 @@ static bool is_function(const struct part *part, const char *function)
 }
 
 // A source is compared with and without its folders, as Valgrind knows only the file's name.
-static bool is_part(const struct part *part, const struct symbol *symbol)
+// "operator new" that allocates for a caller is in no file: Valgrind's stacks have its own there.
+static bool is_part(const struct part *part, const struct names_stack *stack, size_t line)
 {
+	const struct symbol *symbol = stack->lines[line].symbol;
+
+	if (line < stack->user && part->kind != PART_FUNCTION &&
+	    wrappers_match_pattern("operator new*", symbol->function))
+		return false;
 	switch (part->kind) {
 	case PART_FUNCTION:
 		return symbol->function && is_function(part, symbol->function);
@@ -429,7 +439,7 @@ static bool is_stack(const struct suppression *suppression, size_t part,
 		if (now->kind == PART_ANY) {
 			any = ++part;
 			again = line;
-		} else if (line < stack->count && is_part(now, stack->lines[line].symbol)) {
+		} else if (line < stack->count && is_part(now, stack, line)) {
 			part++;
 			line++;
 		} else if (any != SIZE_MAX && again < stack->count) {

@@ -2,7 +2,8 @@
 // LeakSanitizer and of Valgrind, mixed as one likes.
 //
 //     leak:PATTERN      LeakSanitizer's: a function, source file or module of any frame has the
-//                       pattern in it; * stands for anything, ^ and $ for the ends
+//                       pattern in it; * stands for anything, ^ and $ for the ends. Of operator
+//                       new and other wrappers (wrappers.h) only the function is looked at
 //     {                 Valgrind's: the innermost frames, in their order
 //        NAME
 //        Memcheck:Leak
