@@ -7,14 +7,18 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "report/ask/cautions.h"
+#include "report/ask/cxxname.h"
+#include "report/ask/own_heap.h"
+#include "report/find/outside.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 enum {
-	MESSAGES_MAX = 20, // of the trace that are repeated in the report
-	PIDS_MAX = 8,      // that one of them names
-	PROGRAMS_MAX = 4,  // the same
+	OUTSIDE_NAME_COLUMNS = 60, // of a function in a sentence
+	MESSAGES_MAX = 20,         // of the trace that are repeated in the report
+	PIDS_MAX = 8,              // that one of them names
+	PROGRAMS_MAX = 4,          // the same
 };
 
 // What a report counts is malloc's and heaps of languages: select_allocations refuses the others.
@@ -388,6 +392,139 @@ enum report_language_heaps report_language_heaps(const struct report *report)
 			found = REPORT_RECORDED;
 	}
 	return found;
+}
+
+typedef void own_heap_tell(void *context, const struct report_own_heap *heap);
+
+// Memory that is outside the heap: of a runtime that is known by the functions that map its memory
+// alone, or (`heap` is NULL) of none that is known. In the process where most is.
+struct own_heap_row {
+	const char *heap; // a constant text
+	uint64_t bytes;
+	uint64_t most;  // of these, by one stack
+	stack_id stack; // that one
+};
+
+struct own_heaps {
+	const struct report *report;
+	struct own_heap_row *rows;
+	size_t count, capacity;
+};
+
+static void note_own_heap(struct own_heaps *heaps, const struct own_heap_row *row)
+{
+	size_t at = 0;
+
+	while (at < heaps->count && heaps->rows[at].heap != row->heap)
+		at++;
+	if (at == heaps->count)
+		*MEM_ADD(heaps->rows, heaps->count, heaps->capacity) = *row;
+	else if (row->bytes > heaps->rows[at].bytes)
+		heaps->rows[at] = *row;
+}
+
+// A process of a known language has its line already. What is no runtime's is noted where it is
+// the larger part.
+static void add_own_heap(void *context, process_id process, const struct outside *outside)
+{
+	struct own_heaps *heaps = context;
+	const struct report *report = heaps->report;
+	const struct trace_process *whose = reader_process(report->asked->reader, process);
+
+	if (own_heap_of(whose) || (outside->heap && strcmp(outside->heap, "Python heap") == 0 &&
+				   report_language_heaps(report) != REPORT_NO_LANGUAGE))
+		return;
+	if (outside->heap)
+		note_own_heap(heaps, &(struct own_heap_row){ .heap = outside->heap,
+							     .bytes = outside->runtime_bytes });
+	if (outside->runtime_bytes < outside->bytes / 2)
+		note_own_heap(heaps, &(struct own_heap_row){ .bytes = outside->bytes -
+								      outside->runtime_bytes,
+							     .most = outside->most,
+							     .stack = outside->stack });
+}
+
+static void tell_own_heap(const struct report *report, const struct own_heap_row *row,
+			  own_heap_tell *tell, void *context)
+{
+	bool several = reader_processes_count(report->asked->reader) > 1;
+	const char *where = several ? " in one process" : "";
+	struct str text = { 0 }, function = { 0 }, name = { 0 };
+
+	if (row->heap) {
+		str_format(&text,
+			   "%s, as mappings: %s%s when most was committed; what is inside of it is "
+			   "in no figure (window --layer vm --by heap)",
+			   row->heap, STR_BYTES(row->bytes), where);
+	} else {
+		str_format(&text,
+			   "%s%s when most was committed, in mappings that the program asked for "
+			   "itself",
+			   STR_BYTES(row->bytes), where);
+		if (row->stack) {
+			names_add_function(report->asked->names, row->stack, false, &function);
+			cxxname_shorten(str_get(&function), OUTSIDE_NAME_COLUMNS, &name);
+			str_format(&text, ", %s of it in %s", STR_BYTES(row->most), str_get(&name));
+		}
+		str_add(&text, "; what is inside of it is in no figure (window --layer vm)");
+	}
+	tell(context, &(struct report_own_heap){ .outside = !row->heap,
+						 .heap = row->heap,
+						 .bytes = row->bytes,
+						 .text = str_get(&text) });
+	STR_FINI(&text, &function, &name);
+}
+
+// Where blocks were half of what was committed, or more, they are what the report is about, and the
+// trace is not read once more for the rest.
+static void tell_outside(const struct report *report, own_heap_tell *tell, void *context)
+{
+	const struct space_totals *totals = &report->whole.vm;
+	const struct heap_counts *counts = &heap_totals(report->heap)->counts;
+	struct own_heaps heaps = { .report = report };
+
+	if (counts->peak.bytes >= totals->committed_peak_bytes / 2)
+		return;
+	outside_find(report->asked, totals, add_own_heap, &heaps);
+	for (size_t i = 0; i < heaps.count; i++)
+		tell_own_heap(report, &heaps.rows[i], tell, context);
+	mem_free(heaps.rows);
+}
+
+// Slabs are looked for among the rows: so is said what they are.
+void report_own_heaps(const struct report *report, own_heap_tell *tell, void *context)
+{
+	static const struct report_own_heap slabs = {
+		.heap = "GLib's slices",
+		.text = "GLib's slices (GList, GHashTable …) as slabs, which stay when what is "
+			"in them is freed; object by object only with G_SLICE=always-malloc",
+	};
+	const struct reader *reader = report->asked->reader;
+	const struct sites *sites = &report->sites;
+	struct map said = { 0 };
+	bool others = false;
+
+	for (process_id id = 0; id < reader_processes_count(reader); id++) {
+		const char *heap = own_heap_of(reader_process(reader, id));
+		bool added = false;
+
+		if (!query_has_process(&report->asked->selection.query, id))
+			continue;
+		others |= !heap;
+		if (heap)
+			map_put(&said, (uint64_t)(uintptr_t)heap, &added);
+		if (added)
+			tell(context, &(struct report_own_heap){ .text = heap });
+	}
+	map_fini(&said);
+	if (others)
+		tell_outside(report, tell, context);
+	for (size_t i = 0; i < sites->count; i++) {
+		if (!own_heap_is_slab(report->asked->names, sites->rows[i].stack))
+			continue;
+		tell(context, &slabs);
+		break;
+	}
 }
 
 // Pools that nothing was taken from, or that the filters leave out, are passed over.

@@ -73,6 +73,20 @@ enum report_language_heaps {
 };
 enum report_language_heaps report_language_heaps(const struct report *report);
 
+// What a report says of a heap outside of malloc's.
+struct report_own_heap {
+	bool outside;     // it is no known runtime's: mappings that the program asked for itself
+	const char *heap; // "V8 heap"; NULL: the text says it
+	uint64_t bytes;   // when most was committed, of the process that had most; 0: not known
+	const char *text;
+};
+
+// What there is beside malloc's blocks, each once. Where mappings are most of what was committed,
+// the trace is read once more.
+void report_own_heaps(const struct report *report,
+		      void (*tell)(void *context, const struct report_own_heap *heap),
+		      void *context);
+
 // Whether the trace tells the answer to a question: samples do not tell what is temporary, and sums
 // that were imported not always what lived at one time.
 bool report_knows(const struct report *report, enum sites_question question);

@@ -201,6 +201,18 @@ static void write_reached(struct json *json, const struct reached *reached)
 	json_object_end(json);
 }
 
+static void write_own_heap(void *context, const struct report_own_heap *heap)
+{
+	struct json *json = context;
+
+	json_object_begin(json);
+	json_kv_bool(json, "outside", heap->outside);
+	json_kv_text(json, "heap", heap->heap);
+	json_kv_u64_if(json, "committed_bytes", heap->bytes > 0, heap->bytes);
+	json_kv_string(json, "text", heap->text);
+	json_object_end(json);
+}
+
 // The totals; names and units are the schema's.
 static void write_heap(struct json *json, const struct report *report)
 {
@@ -233,6 +245,9 @@ static void write_heap(struct json *json, const struct report *report)
 	write_strange_frees(json, report, counts, before);
 	write_errors(json, report);
 	json_kv_text(json, "language_heaps", heaps[report_language_heaps(report)]);
+	json_kv_array(json, "own_heaps");
+	report_own_heaps(report, write_own_heap, json);
+	json_array_end(json);
 	json_object_end(json);
 }
 

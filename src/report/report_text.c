@@ -15,9 +15,6 @@
 
 #include "base/mem.h"
 #include "report/ask/cautions.h"
-#include "report/ask/cxxname.h"
-#include "report/ask/own_heap.h"
-#include "report/find/outside.h"
 #include "report/process_table.h"
 #include "report/table/query_write.h"
 
@@ -29,7 +26,6 @@ enum {
 	ENDING_COLUMNS_MAX = 200,
 	FIGURES_COLUMNS = 36, // in front of a stack
 	WIDTH_MIN = 80,
-	OUTSIDE_NAME_COLUMNS = 60, // of a function in a sentence
 	FINDING_CALLS = 10000, // temporaries of one site that are worth a word, as in findings.c
 	FINDING_PART = 50,     // of all allocations: the same
 };
@@ -222,131 +218,12 @@ static void write_reached(struct page *page)
 		     STR_COUNT(inside->count), paper_plural(inside->count));
 }
 
-// Memory that is outside the heap: of a runtime that is known by the functions that map its memory
-// alone, or (`heap` is NULL) of none that is known. In the process where most is.
-struct own_heap_row {
-	const char *heap; // a constant text
-	uint64_t bytes;
-	uint64_t most;  // of these, by one stack
-	stack_id stack; // that one
-};
-
-struct own_heaps {
-	struct page *page;
-	struct own_heap_row *rows;
-	size_t count, capacity;
-};
-
-static void note_own_heap(struct own_heaps *heaps, const struct own_heap_row *row)
+static void write_own_heap(void *context, const struct report_own_heap *heap)
 {
-	size_t at = 0;
+	struct page *page = context;
 
-	while (at < heaps->count && heaps->rows[at].heap != row->heap)
-		at++;
-	if (at == heaps->count)
-		*MEM_ADD(heaps->rows, heaps->count, heaps->capacity) = *row;
-	else if (row->bytes > heaps->rows[at].bytes)
-		heaps->rows[at] = *row;
-}
-
-// A process of a known language has its line already. What is no runtime's is noted where it is
-// the larger part.
-static void add_own_heap(void *context, process_id process, const struct outside *outside)
-{
-	struct own_heaps *heaps = context;
-	const struct report *report = heaps->page->report;
-	const struct trace_process *whose = reader_process(report->asked->reader, process);
-
-	if (own_heap_of(whose) || (outside->heap && strcmp(outside->heap, "Python heap") == 0 &&
-				   report_language_heaps(report) != REPORT_NO_LANGUAGE))
-		return;
-	if (outside->heap)
-		note_own_heap(heaps, &(struct own_heap_row){ .heap = outside->heap,
-							     .bytes = outside->runtime_bytes });
-	if (outside->runtime_bytes < outside->bytes / 2)
-		note_own_heap(heaps, &(struct own_heap_row){ .bytes = outside->bytes -
-								      outside->runtime_bytes,
-							     .most = outside->most,
-							     .stack = outside->stack });
-}
-
-static void write_own_heap(struct page *page, const struct own_heap_row *row)
-{
-	const char *where = page->several ? " in one process" : "";
-	struct str text = { 0 }, function = { 0 }, name = { 0 };
-
-	if (row->heap) {
-		str_format(&text,
-			   "%s, as mappings: %s%s when most was committed; what is inside of it is "
-			   "in no figure (window --layer vm --by heap)",
-			   row->heap, STR_BYTES(row->bytes), where);
-	} else {
-		str_format(&text,
-			   "%s%s when most was committed, in mappings that the program asked for "
-			   "itself",
-			   STR_BYTES(row->bytes), where);
-		if (row->stack) {
-			names_add_function(page->report->asked->names, row->stack, false,
-					   &function);
-			cxxname_shorten(str_get(&function), OUTSIDE_NAME_COLUMNS, &name);
-			str_format(&text, ", %s of it in %s", STR_BYTES(row->most), str_get(&name));
-		}
-		str_add(&text, "; what is inside of it is in no figure (window --layer vm)");
-	}
-	paper_paragraph(&page->paper, PAPER_DIM, row->heap ? "  own heap" : "  outside",
-			str_get(&text));
-	STR_FINI(&text, &function, &name);
-}
-
-// Where blocks were half of what was committed, or more, they are what the report is about, and the
-// trace is not read once more for the rest.
-static void write_outside(struct page *page)
-{
-	const struct space_totals *totals = &page->report->whole.vm;
-	const struct heap_counts *counts = &heap_totals(page->report->heap)->counts;
-	struct own_heaps heaps = { .page = page };
-
-	if (counts->peak.bytes >= totals->committed_peak_bytes / 2)
-		return;
-	outside_find(page->report->asked, totals, add_own_heap, &heaps);
-	for (size_t i = 0; i < heaps.count; i++)
-		write_own_heap(page, &heaps.rows[i]);
-	mem_free(heaps.rows);
-}
-
-// What runtimes have besides malloc's blocks, each once. Slabs are looked for among the rows: so is
-// said what they are.
-static void write_own_heaps(struct page *page)
-{
-	const struct reader *reader = page->report->asked->reader;
-	const struct sites *sites = &page->report->sites;
-	struct map said = { 0 };
-	bool others = false;
-
-	for (process_id id = 0; id < reader_processes_count(reader); id++) {
-		const char *heap = own_heap_of(reader_process(reader, id));
-		bool added = false;
-
-		if (!query_has_process(&page->report->asked->selection.query, id))
-			continue;
-		others |= !heap;
-		if (heap)
-			map_put(&said, (uint64_t)(uintptr_t)heap, &added);
-		if (added)
-			paper_paragraph(&page->paper, PAPER_DIM, "  own heap", heap);
-	}
-	map_fini(&said);
-	if (others)
-		write_outside(page);
-	for (size_t i = 0; i < sites->count; i++) {
-		if (!own_heap_is_slab(page->report->asked->names, sites->rows[i].stack))
-			continue;
-		paper_paragraph(&page->paper, PAPER_DIM, "  own heap",
-				"GLib's slices (GList, GHashTable …) as slabs, which stay when "
-				"what is in them is freed; object by object only with "
-				"G_SLICE=always-malloc");
-		break;
-	}
+	paper_paragraph(&page->paper, PAPER_DIM, heap->outside ? "  outside" : "  own heap",
+			heap->text);
 }
 
 // A figure that imported sums do not have.
@@ -413,7 +290,7 @@ static void write_totals(struct page *page)
 				"objects of up to 512 bytes are in arenas that the interpreter "
 				"maps, unless PYTHONMALLOC=malloc was set, and in no figure of the "
 				"heap (record --language-heaps has each)");
-	write_own_heaps(page);
+	report_own_heaps(page->report, write_own_heap, page);
 	sink_text(page->paper.sink, "\n");
 }
 

@@ -533,6 +533,38 @@ def a_runtime_without_symbols_is_named_by_its_program():
 
 
 @test
+def on_windows_a_heap_is_named_by_the_same_rules_past_the_system_s_unnamed_code():
+    for program, named, notes, said in (
+            ("Dart.exe", "", "", "Dart heap"), ("node.exe", 'name f "v8::base::OS::SetPermissions"', "", "V8 heap"),
+            ("node.exe", 'name f "pool_refill"', "", None), ("app.exe", 'name f "mi_heap_malloc"', "", "mimalloc"),
+            ("coreclr.dll", 'name f "coreclr!sub_100"', "", ".NET heap"), ("app.exe", 'name f "app!sub_100"', "", None),
+            ("app.exe", 'name f "app!sub_100"', '@1 allocator p value=5 "mimalloc"', "mimalloc"),
+            ("app.exe", 'name f "app!sub_100"', '@1 allocator p value=4 "mimalloc"', None),
+            ("app.exe", 'name f "app!sub_100"', '@1 allocator p value=5 "mimalloc C:\\\\other.dll"', None)):
+        assemble("windows", f'trace host="Windows x86_64"\nprocess p pid=1 exe="C:\\\\x\\\\app.exe"\nthread t p\n'
+                 f'module a p 0x10000-0x20000 "C:\\\\x\\\\{program}"\nmodule k p 0x30000-0x40000 "C:\\\\system32\\\\KernelBase.dll"\n'
+                 f"frame k1 k 0x30100\nframe f a 0x10100\n{named}\nstack s k1 < f\n{notes}\n"
+                 f"@1 t mmap s 0x90000000 {64 << 20} prot=rw flags=private|anonymous\n"
+                 "@2 t mmap s 0x80000000 8192 prot=rw flags=private|anonymous\n@3 t malloc s 0x80000010 500\nend\n")
+        heaps = json.loads(run("report", "--json", "windows.tide").stdout)["heap"]["own_heaps"]
+        assert [(heap["heap"], heap["outside"]) for heap in heaps] == [(said, not said)], (program, named, heaps)
+        assert all(heap["committed_bytes"] == 64 << 20 and heap["text"].startswith(f"{said}, as mappings: 64.0 MiB" if said else "64.0 MiB when")
+                   for heap in heaps), heaps
+
+
+@test
+def own_heaps_are_in_json_as_they_are_in_text():
+    for interpreter, begins in (("Go", "what its garbage collector"), ("node", "V8's heap as mappings"), ("perl", None)):
+        assemble("named", f'process p pid=1\nthread t p\n@0 interpreter p value=0 "{interpreter}"\n'
+                 "@1 t malloc 0x10 500\nend\n")
+        heaps = json.loads(run("report", "--json", "named.tide").stdout)["heap"]["own_heaps"]
+        text = " ".join(run("report", "named.tide").stdout.split())
+        assert len(heaps) == text.count("own heap") == (begins is not None), (interpreter, heaps, text)
+        assert all(heap["heap"] is None and heap["committed_bytes"] is None and heap["text"].startswith(begins)
+                   and heap["text"] in text for heap in heaps), heaps
+
+
+@test
 def memory_that_was_mapped_before_is_said_to_be_no_calls():
     assemble("mapped", "process p pid=1\nthread t p\nstack s main\n"
              "@1 t mapped 0x100000 0x1000 prot=rw flags=private|anonymous origin=kernel\n"

@@ -79,6 +79,10 @@ TEST(wrappers_know_whose_inner_code_has_no_name)
 	CHECK(!wrappers_match_module("/usr/lib/x86_64-linux-gnu/libc.so.6", true));
 	CHECK(wrappers_match_module("libc-2.31.so", false));
 	CHECK(wrappers_match_module("/lib64/ld-linux-x86-64.so.2", false));
+	CHECK(wrappers_match_module("C:\\Windows\\System32\\KERNELBASE.dll", false));
+	CHECK(wrappers_match_module("C:\\windows\\system32\\ucrtbase.dll", false));
+	CHECK(!wrappers_match_module("C:\\windows\\system32\\ntdll.dll", true));
+	CHECK(!wrappers_match_module("C:\\ntdll.dll\\app.exe", false));
 	CHECK(wrappers_match_module("/lib/ld-musl-x86_64.so.1", false));
 	CHECK(wrappers_match_module("/usr/lib/tidemark/libtidemark32.so", true));
 	CHECK(!wrappers_match_module("/usr/lib/libclang.so.14", false));

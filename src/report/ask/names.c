@@ -125,10 +125,15 @@ bool names_nobody_knows(const struct names *names, frame_id id, struct symbol *p
 	return true;
 }
 
+bool names_is_named(const struct symbol *symbol)
+{
+	return symbol->function && !strstr(symbol->function, "!sub_");
+}
+
 bool names_is_wrapper(const struct symbol *symbol)
 {
 	return wrappers_match(symbol->function) ||
-	       wrappers_match_module(symbol->module, symbol->function != NULL);
+	       wrappers_match_module(symbol->module, names_is_named(symbol));
 }
 
 // From the end back: digits, then "0x", then a blank or the beginning. "work 0x12" has 4
@@ -154,7 +159,7 @@ static bool is_named(const struct symbol *symbol)
 bool names_is_root(const struct symbol *symbol)
 {
 	return wrappers_match_root(symbol->function) ||
-	       (!symbol->function && wrappers_match_module(symbol->module, false));
+	       (!names_is_named(symbol) && wrappers_match_module(symbol->module, false));
 }
 
 // Of a frame with more inlined functions than the mask has bits, the others are compared each time.

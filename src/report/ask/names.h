@@ -21,6 +21,10 @@ const struct symbol *names_find(struct names *names, frame_id frame, size_t *cou
 // is what names_find would say. Keeps nothing.
 bool names_nobody_knows(const struct names *names, frame_id frame, struct symbol *place);
 
+// Whether a function's name is known. MODULE!sub_RVA, which recordings of Windows without symbols
+// have, says where the function is and not what it is called.
+bool names_is_named(const struct symbol *symbol);
+
 // Whether it allocates on behalf of its caller, by its name or its module (wrappers.h).
 bool names_is_wrapper(const struct symbol *symbol);
 

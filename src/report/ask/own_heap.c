@@ -7,6 +7,7 @@
 #include "report/ask/wrappers.h"
 
 #include <string.h>
+#include <strings.h>
 
 // An interpreter is a name and a version ("python 3.12.1"), so beginnings are compared. Python is
 // not among these: a report has a line of its own for it (report_language_heaps). A trace does not
@@ -37,7 +38,16 @@ const char *own_heap_of(const struct trace_process *process)
 // "" begins itself alone.
 static bool own_heap_begins(const char *text, const char *beginning)
 {
-	return *beginning ? strncmp(text, beginning, strlen(beginning)) == 0 : !*text;
+	return *beginning ? strncasecmp(text, beginning, strlen(beginning)) == 0 : !*text;
+}
+
+// "deno" is the name of deno and of Deno.exe.
+static bool own_heap_is_program(const char *file, const char *program)
+{
+	size_t length = strlen(program);
+
+	return strncasecmp(file, program, length) == 0 &&
+	       (!file[length] || strcasecmp(file + length, ".exe") == 0);
 }
 
 // A row of the table: all that is given must hold.
@@ -48,18 +58,44 @@ struct own_heap {
 	const char *language; // how the interpreter's name begins; NULL: any
 };
 
+// An allocator that is inside of the file, and whose calls are not seen: what the file maps is its.
+// The texts are constants.
+static const char *own_heap_hidden(const char *file, const struct trace_process *process)
+{
+	static const char *const known[] = { "jemalloc", "mimalloc", "tcmalloc" };
+
+	for (uint32_t i = 0; process && i < process->allocators_count; i++) {
+		const struct trace_allocator *each = &process->allocators[i];
+
+		if (each->seen != TRACE_SEEN_STRIPPED ||
+		    strcmp(file, names_file(each->file ? each->file : process->exe)) != 0)
+			continue;
+		for (size_t k = 0; k < sizeof(known) / sizeof(*known); k++)
+			if (strcmp(each->name, known[k]) == 0)
+				return known[k];
+	}
+	return NULL;
+}
+
 // Where a file maps nothing but its heap, the file is enough.
-static const char *own_heap_find(const struct symbol *symbol, const char *language)
+static const char *own_heap_find(const struct symbol *symbol, const struct trace_process *process)
 {
 	static const struct own_heap heaps[] = {
 		{ "V8 heap", "v8::*", NULL, NULL },
 		{ "Java VM", NULL, "libjvm.so", NULL },
+		{ "Java VM", NULL, "jvm.dll", NULL },
 		{ ".NET heap", NULL, "libcoreclr.so", NULL },
 		{ ".NET heap", NULL, "libclrgc.so", NULL },
+		{ ".NET heap", NULL, "coreclr.dll", NULL },
+		{ ".NET heap", NULL, "clrgc.dll", NULL },
+		{ ".NET heap", NULL, "clr.dll", NULL },
 		{ "Zend heap", "zend_mm_*", NULL, NULL },
 		{ "Zend heap", NULL, "php", "php" },
 		{ "Zend heap", NULL, "libphp", "php" },
 		{ "Ruby VM", NULL, "libruby", NULL },
+		{ "Ruby VM", NULL, "msvcrt-ruby", NULL },
+		{ "Ruby VM", NULL, "x64-msvcrt-ruby", NULL },
+		{ "Ruby VM", NULL, "x64-ucrt-ruby", NULL },
 		{ "Python heap", "_PyObject_Arena*", NULL, NULL },
 		{ "Python heap", "_PyMem_Arena*", NULL, NULL },
 		{ "Python heap", NULL, "python3", "python" },
@@ -82,22 +118,40 @@ static const char *own_heap_find(const struct symbol *symbol, const char *langua
 		{ "Julia heap", "jl_gc_*", NULL, NULL },
 		{ "SpiderMonkey heap", "js::gc::*", NULL, NULL },
 		{ "PartitionAlloc", "partition_alloc::*", NULL, NULL },
+		// Where these are entered, their mappings are an allocator's that is seen, and not
+		// asked for here: so it is not on Windows.
+		{ "mimalloc", "mi_*", NULL, NULL },
+		{ "mimalloc", "_mi_*", NULL, NULL },
+		{ "mimalloc", NULL, "mimalloc.dll", NULL },
+		{ "mimalloc", NULL, "mimalloc-", NULL },
+		{ "jemalloc", "je_*", NULL, NULL },
+		{ "jemalloc", "_rjem_*", NULL, NULL },
+		{ "jemalloc", NULL, "jemalloc", NULL },
+		{ "tcmalloc", "tcmalloc::*", NULL, NULL },
+		{ "tcmalloc", NULL, "tcmalloc", NULL },
+		{ "tcmalloc", NULL, "libtcmalloc", NULL },
+		{ "TBB's malloc", "rml::*", NULL, NULL },
+		{ "TBB's malloc", NULL, "tbbmalloc", NULL },
 	};
 	// Programs that are shipped without symbols, by their names: they map for nothing else.
 	static const struct {
 		const char *file, *heap;
 	} programs[] = {
+		{ "node", "V8 heap" },
 		{ "deno", "V8 heap" },
 		{ "bun", "JavaScriptCore, mimalloc" },
 		{ "dart", "Dart heap" },
 		{ "dartvm", "Dart heap" },
 		{ "dartaotruntime", "Dart heap" },
+		{ "flutter_windows.dll", "Dart heap" },
 	};
 	// The first row that fits counts.
 	const char *file = names_file(symbol->module);
+	const char *language = process ? process->interpreter : NULL;
+	bool named = names_is_named(symbol);
 
-	for (size_t i = 0; !symbol->function && i < sizeof(programs) / sizeof(*programs); i++)
-		if (strcmp(file, programs[i].file) == 0)
+	for (size_t i = 0; !named && i < sizeof(programs) / sizeof(*programs); i++)
+		if (own_heap_is_program(file, programs[i].file))
 			return programs[i].heap;
 
 	for (size_t i = 0; i < sizeof(heaps) / sizeof(*heaps); i++) {
@@ -110,7 +164,11 @@ static const char *own_heap_find(const struct symbol *symbol, const char *langua
 		if (!heap->language || (language && own_heap_begins(language, heap->language)))
 			return heap->heap;
 	}
-	return NULL;
+	// A program of Go's without its symbols.
+	if (!named && language && strcmp(language, "Go") == 0 &&
+	    strcmp(file, names_file(process->exe)) == 0)
+		return "Go heap";
+	return named ? NULL : own_heap_hidden(file, process);
 }
 
 // From the innermost function to the first that is no wrapper, and no further: what calls that
@@ -122,7 +180,7 @@ const char *own_heap_mapped(struct names *names, const struct trace_process *pro
 	const char *heap = NULL;
 
 	for (size_t i = 0; i < lines.count && i <= lines.user && !heap; i++)
-		heap = own_heap_find(lines.lines[i].symbol, process ? process->interpreter : NULL);
+		heap = own_heap_find(lines.lines[i].symbol, process);
 	return heap;
 }
 
@@ -144,9 +202,10 @@ bool own_heap_is_slab(struct names *names, stack_id stack)
 	return false;
 }
 
-const char *own_heap_advice(const char *heap)
+// Python's objects are not recorded on Windows.
+const char *own_heap_advice(const char *heap, bool windows)
 {
-	if (strcmp(heap, "Python heap") == 0)
+	if (strcmp(heap, "Python heap") == 0 && !windows)
 		return "record it with --language-heaps, which tells of each object there";
 	if (strcmp(heap, "Zend heap") == 0)
 		return "record it with USE_ZEND_ALLOC=0 in its environment: each block there is "

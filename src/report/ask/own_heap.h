@@ -1,5 +1,8 @@
 // own_heap: the heap that the runtime of a language has of its own, which no function of malloc's
 // tells of, and how it is seen.
+//
+// Names of modules are compared without regard to case and to an ending ".exe", so that the rules
+// are the same for all systems.
 #pragma once
 
 #include "report/ask/names.h"
@@ -18,4 +21,4 @@ const char *own_heap_mapped(struct names *names, const struct trace_process *pro
 bool own_heap_is_slab(struct names *names, stack_id stack);
 
 // What shows more of it: "record it again with …".
-const char *own_heap_advice(const char *heap);
+const char *own_heap_advice(const char *heap, bool windows);

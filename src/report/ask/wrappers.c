@@ -9,6 +9,7 @@
 #include "report/ask/cxxname.h"
 
 #include <string.h>
+#include <strings.h>
 
 // Names without return type and parameters; '*' stands for any text. Each group says why it is
 // here.
@@ -408,13 +409,14 @@ bool wrappers_match(const char *function)
 	return matches_any(wrappers, sizeof wrappers / sizeof *wrappers, function);
 }
 
-// Does the file's name begin as one of these?
+// Does the file's name begin as one of these? Windows has backslashes in its paths, and does not
+// care for case.
 static bool is_named(const char *path, const char *const *beginnings)
 {
-	const char *name = str_last_part(path);
+	const char *name = str_last_part(path), *slash = strrchr(name, '\\');
 
-	for (; *beginnings; beginnings++)
-		if (strncmp(name, *beginnings, strlen(*beginnings)) == 0)
+	for (name = slash ? slash + 1 : name; *beginnings; beginnings++)
+		if (strncasecmp(name, *beginnings, strlen(*beginnings)) == 0)
 			return true;
 	return false;
 }
@@ -424,8 +426,10 @@ static bool is_named(const char *path, const char *const *beginnings)
 bool wrappers_match_module(const char *module, bool named)
 {
 	static const char *const ours[] = { "libtidemark", NULL };
-	static const char *const unnamed[] = { "libc.so.", "libc-2.",  "ld-linux",
-					       "ld-2.",    "ld-musl-", NULL };
+	static const char *const unnamed[] = {
+		"libc.so.",     "libc-2.",        "ld-linux", "ld-2.",      "ld-musl-", "ntdll.dll",
+		"kernel32.dll", "kernelbase.dll", "ucrtbase", "msvcrt.dll", NULL,
+	};
 
 	return is_named(module, ours) || (!named && is_named(module, unnamed));
 }

@@ -17,7 +17,8 @@ bool wrappers_match_pattern(const char *pattern, const char *function);
 // Is a function a wrapper because of the module (a path) that it is in? The recorder's own are:
 // what malloc asks of the kernel has come through them. In the C library and the dynamic linker
 // those without a name are: inner code of malloc, stdio or dlopen, which a library without debug
-// symbols does not name, on behalf of whoever called the function that it does name.
+// symbols does not name, on behalf of whoever called the function that it does name. So it is with
+// ntdll, kernel32, kernelbase and the C runtimes of Windows (ucrtbase, msvcrt).
 bool wrappers_match_module(const char *module, bool named);
 
 // Whether `function` is a wrapper that comes to malloc by functions of its own, which have no name

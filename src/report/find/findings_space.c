@@ -308,9 +308,14 @@ bool findings_unaligned(struct findings *findings, const struct findings_kind *k
 static void tell_outside(struct findings *findings, const struct findings_kind *kind,
 			 process_id process, const struct outside *outside)
 {
-	static const char other[] =
-		"look at the layer of virtual memory; if the program has an allocator of its own "
-		"there, its symbols (a -dbg package, a PDB) let tidemark record its calls";
+	const bool windows = reader_is_windows(findings->asked->reader);
+	const char *other =
+		windows ? "look at the layer of virtual memory by stack; if the program has an "
+			  "allocator of its own there, its calls are not recorded on Windows "
+			  "(tidemark.h lets it tell of them)"
+			: "look at the layer of virtual memory; if the program has an allocator of "
+			  "its own there, its symbols (a -dbg package) let tidemark record its "
+			  "calls";
 	struct finding *finding =
 		findings_add(findings, kind, FINDINGS_CERTAIN, process, outside->stack);
 	bool mostly = outside->heap && outside->runtime_bytes >= outside->bytes / 2;
@@ -328,7 +333,8 @@ static void tell_outside(struct findings *findings, const struct findings_kind *
 	findings_say(&finding->why,
 		     "by the owners of what was mapped when most was committed; what "
 		     "is inside of it is in no figure of the heap");
-	findings_say(&finding->advice, "%s", mostly ? own_heap_advice(outside->heap) : other);
+	findings_say(&finding->advice, "%s",
+		     mostly ? own_heap_advice(outside->heap, windows) : other);
 	findings_figure(finding, "outside_bytes", "outside the heap", FINDINGS_BYTES,
 			outside->bytes);
 	findings_figure(finding, "heap_bytes", "the heap's", FINDINGS_BYTES, outside->heap_bytes);

@@ -54,13 +54,6 @@ static void describe_place(const struct symbol *symbol, bool brief, struct str *
 		str_format(text, "0x%" PRIx64, symbol->offset);
 }
 
-// MODULE!sub_RVA, which recordings of Windows without symbols have, says where the function is and
-// not what it is called; so it counts as a function without a name.
-static bool is_named(const struct symbol *symbol)
-{
-	return symbol->function && !strstr(symbol->function, "!sub_");
-}
-
 // Counts what has no name or no line as it writes, for the notes at the end of the page. `least` is
 // what the name keeps in any case: 24 columns, or all of a shorter one.
 void lines_write(struct lines *lines, const struct symbol *symbol, enum paper_style style,
@@ -76,10 +69,10 @@ void lines_write(struct lines *lines, const struct symbol *symbol, enum paper_st
 
 	ASSERT(lines->paper);
 	lines->count++;
-	lines->unnamed += !is_named(symbol);
+	lines->unnamed += !names_is_named(symbol);
 	lines->windows |= drive_is(symbol->module);
 	// What has no module has no file in which its lines could be.
-	lines->unlined += is_named(symbol) && !symbol->line && *symbol->module;
+	lines->unlined += names_is_named(symbol) && !symbol->line && *symbol->module;
 	cxxname_shorten(symbol->function ? symbol->function : "", SIZE_MAX, &name);
 	least = cxxname_columns(str_get(&name));
 	least = least < NAME_COLUMNS_MIN ? least : NAME_COLUMNS_MIN;
