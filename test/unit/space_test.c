@@ -573,10 +573,14 @@ TEST(space_owners_follow_from_who_called)
 		  "50000-51000 rw- libc; 60000-61000 r-- library; 61000-62000 rw- library; "
 		  "70000-71000 rw- loader; 80000-81000 r-- file; 90000-91000 rw- tidemark",
 		  map_of(scene, 0));
+	// A static program makes its threads itself.
+	ADD(scene, TRACE_MMAP, 0xa0000, 0x1000, NONE, .flags = STACK);
+	CHECK_STR("thread-stack", strrchr(map_of(scene, 0), ' ') + 1);
+	ADD(scene, TRACE_MUNMAP, 0xa0000, 0x1000);
 	// tidemark's own is counted by itself.
 	CHECK_EQ(0x1000, space_all(scene->space)->own_bytes);
 	CHECK_EQ(0x9000, space_all(scene->space)->reserved_bytes);
-	CHECK_EQ(9, space_all(scene->space)->calls[SPACE_MMAP].count);
+	CHECK_EQ(10, space_all(scene->space)->calls[SPACE_MMAP].count);
 	CHECK_EQ(0x5000, scene->level);
 	ADD(scene, TRACE_MUNMAP, 0x90000, 0x1000, .origin = TRACE_ORIGIN_RECORDER);
 	CHECK_EQ(0, space_all(scene->space)->own_bytes);

@@ -54,7 +54,8 @@ struct space_owner_file space_owner_of_path(const char *path)
 }
 
 // Of memory that is no file's. What the loader maps at a fixed place, or what is found right after
-// a library, is that library's bss.
+// a library, is that library's bss. A stack is one, also where the program itself maps it: in
+// a static program libc is part of it, and some have threads of their own (coroutines).
 static enum space_owner owner_of_anonymous(const struct trace_event *event,
 					   const struct range *below, enum space_owner below_owner)
 {
@@ -71,8 +72,9 @@ static enum space_owner owner_of_anonymous(const struct trace_event *event,
 	case TRACE_ORIGIN_KERNEL:
 		return behind_library ? SPACE_LIBRARY : SPACE_LOADER;
 	default:
-		return event->kind == TRACE_MAPPED && behind_library ? SPACE_LIBRARY
-								     : SPACE_PROGRAM;
+		if (event->kind == TRACE_MAPPED && behind_library)
+			return SPACE_LIBRARY;
+		return flags & FLAG_STACK ? SPACE_THREAD_STACK : SPACE_PROGRAM;
 	}
 }
 
