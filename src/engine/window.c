@@ -375,7 +375,7 @@ bool window_is_ready(const char *trace_path, struct reader *reader,
 
 	if (wanted.rebuild || !heed_wish(&wanted, &ignored))
 		return false;
-	reader_scan(reader);
+	reader_scan_heads(reader);
 	if (needs_none(&wanted, reader))
 		return true;
 	if (!index_identify(&identity, trace_path, reader, UINT64_MAX, &ignored))

@@ -116,7 +116,7 @@ struct window *window_open(const char *trace_path, struct reader *reader,
 void window_close(struct window *window); // NULL is allowed
 
 // Whether window_open has no index to build, as far as a look at its beginning tells: it is there,
-// or the trace needs none. The reader is scanned.
+// or the trace needs none. The reader has its heads scanned, and is good for nothing else.
 bool window_is_ready(const char *trace_path, struct reader *reader,
 		     const struct window_options *options);
 

@@ -592,7 +592,7 @@ bool reader_keeps(const struct reader *reader)
 
 // Notes that wait were read by the play and not by the frontier; what they say of processes (how
 // one ended, its limits) has to be known after a scan, too. Saying it twice changes nothing.
-void reader_scan(struct reader *reader)
+static void scan(struct reader *reader, bool definitions)
 {
 	struct walk *walk = &reader->frontier;
 	struct block block;
@@ -601,7 +601,7 @@ void reader_scan(struct reader *reader)
 	while (walk_next(walk, &reader->store, &block, &at)) {
 		struct bytes_cursor payload;
 		struct err why = { 0 };
-		bool defs = block.type == BLOCK_DEFS && at >= reader->defs_to;
+		bool defs = definitions && block.type == BLOCK_DEFS && at >= reader->defs_to;
 
 		if (defs || block.type == BLOCK_END) {
 			if (!reader_take_block(reader, &reader->scan_loader, &block, at, &payload,
@@ -622,6 +622,16 @@ void reader_scan(struct reader *reader)
 		note.text = (const char *)reader->texts.data + reader->waiting[i].text_at;
 		defs_apply_note(&reader->defs, &note);
 	}
+}
+
+void reader_scan(struct reader *reader)
+{
+	scan(reader, true);
+}
+
+void reader_scan_heads(struct reader *reader)
+{
+	scan(reader, false);
 }
 
 // The first thing that is wrong with the file, or NULL.

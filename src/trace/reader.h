@@ -126,6 +126,9 @@ void reader_stop(struct reader *reader, bool (*stop)(void *context), void *conte
 // The position is unchanged. Damage stops nothing here; reader_ok has it.
 void reader_scan(struct reader *reader);
 
+// Its end and what the file is made of alone: no definition is decoded, nor will be.
+void reader_scan_heads(struct reader *reader);
+
 // After READER_END: true if the trace was whole. False with the reason: cut at byte N, block
 // damaged, recording ended early because …, N events were lost.
 bool reader_ok(const struct reader *reader, struct err *err);

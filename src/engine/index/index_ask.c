@@ -117,6 +117,8 @@ bool index_is_all(struct index *index, const struct window_query *query, uint32_
 	struct index_groups groups;
 	bool whole = true;
 
+	if (!query->group && !query->by_size)
+		return group == 0;
 	for (uint32_t id = 1; whole && !query->by_size && id < cells->sites_count; id++)
 		whole = cells_site(cells, id)->orphans ||
 			index_group_ask(index, query, id, 0) == group;
@@ -845,11 +847,14 @@ static bool look_at(struct single *single, uint64_t number)
 	return single_one(single, soon->cell, soon->begin, soon->end);
 }
 
-// Some others are met before one is looked at; single_rest looks at the last of them.
+// Some others are met before one is looked at; single_rest looks at the last of them. Where groups
+// differ by size, that a kind is in none needs no look at the kind.
 static bool single_soon(void *context, uint32_t cell, uint64_t begin, uint64_t end)
 {
 	struct single *single = context;
 
+	if (single->groups.by_cell && single->groups.of[cell] == WINDOW_SKIP)
+		return !single->stopped;
 	if (single->met >= SINGLES_AHEAD && !look_at(single, single->met - SINGLES_AHEAD))
 		return false;
 	single->soon[single->met % SINGLES_AHEAD] = (struct single_soon){ begin, end, cell };

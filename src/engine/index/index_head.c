@@ -10,6 +10,7 @@
 
 #include "base/crc32c.h"
 #include "base/mem.h"
+#include "engine/index/index_bits.h"
 #include "engine/index/index_io.h"
 #include "engine/index/index_tables.h"
 #include "os/file.h"
@@ -130,17 +131,18 @@ void index_head_put_cells(struct index_out *out, const struct cells *cells)
 }
 
 // Ids are held against the trace afterwards (index_head_take_cells).
-static void take_site(struct index_in *in, struct cells_site *site)
+static inline void take_site(const uint8_t **at, const uint8_t *end, struct cells_site *site)
 {
-	*site = (struct cells_site){ .process = (process_id)index_in_take_varint(in) };
-	site->thread = (thread_id)index_in_take_varint(in);
-	site->stack = (stack_id)index_in_take_varint(in);
-	site->heap = (heap_id)index_in_take_varint(in);
-	site->orphans = index_in_take_varint(in) != 0;
+	*site = (struct cells_site){ .process = (process_id)bits_take_varint(at, end) };
+	site->thread = (thread_id)bits_take_varint(at, end);
+	site->stack = (stack_id)bits_take_varint(at, end);
+	site->heap = (heap_id)bits_take_varint(at, end);
+	site->orphans = bits_take_varint(at, end) != 0;
 }
 
 // Number 0 is none in both tables, and nothing of it is checked. A site of a process, thread or
-// stack that the trace does not have is damage.
+// stack that the trace does not have is damage. Millions of varints are taken here, so what
+// index_in_take_varint looks at each time is looked at once for an item.
 void index_head_take_cells(struct index_in *in, const struct reader *reader, struct cells *cells,
 			   bool (*add_site)(struct cells *cells, uint32_t id,
 					    const struct cells_site *site),
@@ -153,23 +155,25 @@ void index_head_take_cells(struct index_in *in, const struct reader *reader, str
 	for (uint32_t i = 0; i < sites && !in->bad; i++) {
 		struct cells_site site;
 
-		take_site(in, &site);
+		take_site(&in->at, in->end, &site);
 		if (i > 0 && (site.process >= reader_processes_count(reader) ||
 			      site.thread >= reader_threads_count(reader) ||
 			      site.stack >= reader_stacks_count(reader)))
 			in->bad = true;
-		in->bad = in->bad || !add_site(cells, i, &site);
+		in->bad = in->bad || in->at > in->end || !add_site(cells, i, &site);
 	}
-	count = index_in_take_count(in, CELL_BYTES_MIN);
+	count = in->bad ? 0 : index_in_take_count(in, CELL_BYTES_MIN);
 	in->bad |= count > CELLS_MAX;
 	for (uint32_t i = 0; i < count && !in->bad; i++) {
-		uint64_t site = index_in_take_varint(in);
-		struct cells_cell cell = { .size = index_in_take_varint(in),
+		uint64_t site = bits_take_varint(&in->at, in->end);
+		struct cells_cell cell = { .size = bits_take_varint(&in->at, in->end),
 					   .site = (uint32_t)site };
 
-		in->bad = in->bad || site >= cells->sites_count || (i > 0 && site == 0) ||
+		in->bad = in->at > in->end || site >= cells->sites_count || (i > 0 && site == 0) ||
 			  !add_cell(cells, i, &cell);
 	}
+	if (in->at > in->end)
+		in->at = in->end;
 }
 
 void index_head_put_marks(struct index_out *out, const struct index *index)

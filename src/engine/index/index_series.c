@@ -501,31 +501,48 @@ static bool find_beginning(struct index *index, uint64_t from, uint64_t to, stru
 	return true;
 }
 
+// Whether the level was so high already before an edge; *low and *high, between which is the first
+// such edge, come closer.
+static bool narrow(struct index *index, uint64_t from, uint64_t edge, uint64_t bytes, uint64_t *low,
+		   uint64_t *high, struct err *err)
+{
+	struct window_bucket part;
+
+	ASSERT(*low <= edge && edge < *high);
+	if (!high_between(index, from, edge, &part, err))
+		return false;
+	if (part.bytes_peak < bytes)
+		*low = edge + 1;
+	else
+		*high = edge;
+	return true;
+}
+
 // The peak is known from a single bucket over the whole window, its edge is searched: of ever
 // shorter windows that all begin where the query does, the shortest that reaches the peak ends
 // there. A window of 10^9 steps takes 30 such questions, each of which reads some thousand
-// entries of levels.
+// entries of levels and decodes a block at either end; two, where the peak is the whole trace's.
 bool index_peak_of_all(struct index *index, struct index_clock *clock,
 		       const struct window_query *query, struct window_detail *detail,
 		       struct err *err)
 {
 	struct beginning first = { .last = false }, last = { .last = true };
 	struct window_bucket all, part;
-	uint64_t low = query->from, high = query->to;
+	uint64_t low = query->from, high = query->to, known = index->peak_edge;
 
 	if (!high_between(index, low, high, &all, err))
 		return false;
+	if (known < high && known >= low &&
+	    !narrow(index, query->from, known, all.bytes_peak, &low, &high, err))
+		return false;
+	if (known > low && known == high &&
+	    !narrow(index, query->from, known - 1, all.bytes_peak, &low, &high, err))
+		return false;
 	// The first edge that the peak was reached before.
-	while (low < high) {
-		uint64_t middle = low + (high - low) / 2;
-
-		if (!high_between(index, query->from, middle, &part, err))
+	while (low < high)
+		if (!narrow(index, query->from, low + (high - low) / 2, all.bytes_peak, &low, &high,
+			    err))
 			return false;
-		if (part.bytes_peak < all.bytes_peak)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	if (!high_between(index, low, low, &part, err))
 		return false;
 	*detail = (struct window_detail){ .group = detail->group,

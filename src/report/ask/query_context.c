@@ -154,6 +154,8 @@ bool query_context_peak(struct query_context *asked, uint64_t from, uint64_t to,
 	ASSERT(asked->window && from <= to);
 	query.peaks_only = true;
 	query.exit_frees = true;
+	if (query_context_selects_all(asked))
+		query.group = NULL; // one, which is not asked for
 	if (!window_detail(asked->window, &query, &detail, 1, err))
 		return false;
 	*peak = (struct query_context_peak){ detail.peak_bytes, detail.peak_edge };
