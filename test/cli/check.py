@@ -170,6 +170,27 @@ def texts_may_begin_with_a_byte_order_mark_and_are_named_where_they_cannot_be_re
             check(f"{name}: " in refused("check", path, "--max-peak", "1", option, name, code=3))
 
 
+@test
+def unexpected_allocations_are_those_between_from_and_to():
+    trace = Trace()
+    for begin in (10000, 30000):
+        trace.note(begin, 'mark p0 t0 "no-alloc a.c:1.begin"')
+        trace.note(begin, f'mark p0 t0 "in{begin}"')
+        for size in (100, 2000):
+            trace.alloc(begin + 500, stack("hot"), size)
+        trace.note(begin + 1000, 'mark p0 t0 "no-alloc a.c:1.end"')
+    trace.note(40000, 'mark p0 t0 "no-alloc b.c:1.begin"')
+    path = trace.write("expected.tide", 50000)
+    for words, count in (((), 4), (("--to", "20ms"), 2), (("--from", "20ms"), 2), (("--from", "10600us", "--to", "29ms"), 0),
+                         (("--from", "mark:in30000", "--to", "mark:in30000+1ms"), 2), (("--size", "2000"), 2),
+                         (("--from", "10.2ms", "--to", "10.3ms"), 0), (("--from", "45ms"), 0), (("--lifetime", ">1s"), 0),
+                         (("--from", "1ms", "--to", "2ms"), None), (("--from", "35ms", "--to", "36ms"), None)):
+        told = json.loads(run("check", path, "--max-unexpected", "9", "--json", *words, check=None).stdout)
+        row = next(row for row in told["figures"] if row["figure"] == "unexpected")
+        equal(count, row["value"], words)
+    check("between --from and --to" in verdict(path, "--max-unexpected", "0", "--to", "1ms", code=3).replace("\n", " "))
+
+
 # ---- baselines ----
 
 @test

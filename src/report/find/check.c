@@ -277,7 +277,10 @@ static void judge_trace(struct check *check, const struct heap_totals *totals)
 		refuse(check, "no stack of the trace is as --frame, --not-frame, --module, --row "
 			      "and --not-row say: they name nothing that is there");
 	if (check->rows[CHECK_UNEXPECTED].limit.given && !check->rows[CHECK_UNEXPECTED].known)
-		refuse(check, "no TIDEMARK_EXPECT_NO_ALLOC was reached");
+		refuse(check, check->asked->selection.within
+				      ? "no TIDEMARK_EXPECT_NO_ALLOC was reached between --from "
+					"and --to"
+				      : "no TIDEMARK_EXPECT_NO_ALLOC was reached");
 	if (check->rows[CHECK_GROWTH].limit.given && !check->rows[CHECK_GROWTH].known)
 		refuse(check,
 		       "no process lived long enough for its growth to be judged (--from and "

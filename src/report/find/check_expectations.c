@@ -17,12 +17,13 @@
 static const char phase[] = "no-alloc ", begin[] = ".begin", end[] = ".end";
 
 struct expectations {
-	const struct query *query;
+	const struct selection *selection;
 	struct check_row *row;
 	size_t capacity;
 	struct map places; // process and stack -> site
 	uint32_t *depths;  // of such phases, by thread
 	size_t threads, depths_capacity;
+	uint64_t next; // number of the event that comes next
 };
 
 // Threads are numbered as they appear, so the list grows to the highest number seen. Valid until
@@ -39,21 +40,42 @@ static uint32_t *depth_of(struct expectations *all, thread_id thread)
 	return &all->depths[thread];
 }
 
-// An end without its begin, of a phase that began before the recording, changes nothing. That a
-// phase was reached makes the figure known, even if it is 0.
+// Whether the thread is one of those that are asked about.
+static bool has_thread(const struct expectations *all, thread_id thread)
+{
+	const struct query *query = &all->selection->query;
+
+	return query_has_process(query, reader_thread(all->selection->reader, thread)->process) &&
+	       query_has_thread(query, thread);
+}
+
+// Whether the window's beginning (0) or end (1) is not after a note.
+static bool passed(const struct expectations *all, int edge, const struct trace_note *note)
+{
+	const struct moment_edge *window = all->selection->window;
+
+	if (!all->selection->within)
+		return edge == 0;
+	return moment_passed(&window[edge], all->next, note->time_ns);
+}
+
+// An end without its begin, of a phase that began before the recording, changes nothing, nor does a
+// phase after the window. That one was reached makes the figure known, even if it is 0.
 static void take_note(struct expectations *all, const struct trace_note *note)
 {
 	uint32_t *depth;
 
 	if (note->kind != TRACE_NOTE_MARK || note->thread == TRACE_NONE ||
-	    strncmp(note->text, phase, sizeof phase - 1) != 0)
+	    strncmp(note->text, phase, sizeof phase - 1) != 0 || !has_thread(all, note->thread))
 		return;
 	depth = depth_of(all, note->thread);
-	all->row->known = true;
-	if (str_ends_with(note->text, begin))
+	if (str_ends_with(note->text, begin) && !passed(all, 1, note)) {
+		all->row->known |= passed(all, 0, note);
 		++*depth;
-	else if (str_ends_with(note->text, end) && *depth > 0)
+	} else if (str_ends_with(note->text, end) && *depth > 0) {
+		all->row->known |= passed(all, 0, note);
 		--*depth;
+	}
 }
 
 // A call that begins a block: malloc, realloc and related functions, but no block that was found by
@@ -65,18 +87,18 @@ static bool allocates(uint8_t kind)
 
 // Counted where its own thread is in such a phase, whatever others are in, and by its stack, so
 // that the row says who allocates there.
-static void take_event(struct expectations *all, const struct reader *reader,
-		       const struct trace_event *event)
+static void take_event(struct expectations *all, const struct trace_event *event)
 {
-	const struct query *query = all->query;
-	process_id process = reader_thread(reader, event->thread)->process;
+	const struct query *query = &all->selection->query;
+	process_id process = reader_thread(all->selection->reader, event->thread)->process;
 	struct check_site *site;
 	uint64_t *place;
 	bool added;
 
+	all->next = event->number + 1;
 	if (!allocates(event->kind) || event->thread >= all->threads ||
-	    !all->depths[event->thread] || !query_has_process(query, process) ||
-	    !query_has_thread(query, event->thread) || !query_has_size(query, event->size) ||
+	    !all->depths[event->thread] || !has_thread(all, event->thread) ||
+	    (query->event && !query->event(query->event_context, event)) ||
 	    (query->stack && !query->stack(query->context, event->stack)))
 		return;
 	place = map_put(&all->places, (uint64_t)process << 32 | event->stack, &added);
@@ -104,10 +126,10 @@ static bool expects(const struct reader *reader)
 }
 
 // Without such a phase the row stays unknown, which is not 0: a check of it then says that there
-// was nothing to look at.
+// was nothing to look at. One that has no end lasts to the end of the trace.
 void check_read_expectations(const struct query_context *asked, struct check_row *row)
 {
-	struct expectations all = { .query = &asked->selection.query, .row = row };
+	struct expectations all = { .selection = &asked->selection, .row = row };
 	struct reader_pass pass;
 
 	if (!expects(asked->reader))
@@ -117,8 +139,10 @@ void check_read_expectations(const struct query_context *asked, struct check_row
 		if (pass.item == READER_NOTE)
 			take_note(&all, &pass.note);
 		else
-			take_event(&all, asked->reader, &pass.event);
+			take_event(&all, &pass.event);
 	}
+	for (size_t i = 0; i < all.threads; i++)
+		row->known |= all.depths[i] > 0;
 	map_fini(&all.places);
 	mem_free(all.depths);
 }
