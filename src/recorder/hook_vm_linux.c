@@ -21,7 +21,9 @@ enum {
 	HOOK_VM_ENOSYS = 38,
 	HOOK_VM_CLONE_VM = 0x100,
 	HOOK_VM_CLONE_FS = 0x200,
+	HOOK_VM_CLONE_VFORK = 0x4000,
 	HOOK_VM_CLONE_THREAD = 0x10000,
+	HOOK_VM_CLONE_SETTLS = 0x80000,
 	HOOK_VM_SET_SECCOMP = 22, // PR_SET_SECCOMP, and the modes
 	HOOK_VM_STRICT = 1,
 	HOOK_VM_FILTER = 2,
@@ -282,6 +284,14 @@ static bool hook_vm_shares_root(unsigned long flags)
 	return (flags & HOOK_VM_CLONE_FS) && !(flags & HOOK_VM_CLONE_THREAD);
 }
 
+// One that runs beside its maker in its memory, and has the same thread block: libc thinks that
+// both are one thread.
+static bool hook_vm_shares_block(unsigned long flags)
+{
+	return (flags & (HOOK_VM_CLONE_VM | HOOK_VM_CLONE_VFORK | HOOK_VM_CLONE_SETTLS)) ==
+	       HOOK_VM_CLONE_VM;
+}
+
 // The call by number, after which things may not be where they were.
 static bool hook_vm_moves(long number, long first)
 {
@@ -398,6 +408,8 @@ EXPORT int clone(int (*function)(void *), void *stack, int flags, void *argument
 		return (int)hook_vm_result(-HOOK_VM_ENOSYS);
 	if (hook_vm_shares_root((unsigned long)flags))
 		recording_expect_children();
+	if (unlikely(hook_vm_shares_block((unsigned long)flags)))
+		vm_share();
 	return real.clone(function, stack, flags, argument, a, b, c);
 }
 
@@ -468,6 +480,8 @@ EXPORT long syscall(long number, long a, long b, long c, long d, long e, long f)
 	if (unlikely(hook_vm_moves(number, a) || hook_vm_forbids_hello(number, a, b, c)) &&
 	    !kernel_has_no_thread_block())
 		recording_expect_children();
+	if (unlikely(number == __NR_clone) && hook_vm_shares_block((unsigned long)a))
+		vm_share();
 	if (real.syscall && !hook_vm_forks(number, a, b) && !hook_vm_filters(number, a, b) &&
 	    (patch_covers(PATCH_SYSCALL) || number < 0 || number >= PATCH_NUMBERS ||
 	     !(vm_is_call((uint32_t)number) || exec_is_call((uint32_t)number))))

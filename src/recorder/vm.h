@@ -39,6 +39,10 @@ HIDDEN void vm_look_up_from_now(void);
 // Something was mapped by a call that was not seen, as it seems: look it up at the next call.
 HIDDEN void vm_missed(void);
 
+// The calling thread is about to make a child or a thread that has its memory and its thread block
+// and goes on beside it (clone with CLONE_VM alone): its calls are a stranger's from here on.
+HIDDEN void vm_share(void);
+
 // Pages of ours were mapped, or (`gone`) are about to be unmapped. Signals are blocked.
 HIDDEN void vm_own(const void *start, size_t bytes, bool gone);
 

@@ -762,12 +762,41 @@ static COLD long vm_spare_own(const struct vm_ask *ask, long number, struct own_
 	return result;
 }
 
+static bool vm_shared; // a child, or a thread, may have another one's thread block
+
+void vm_share(void)
+{
+	struct lane *lane = lane_enter(); // by which it is told from its maker
+
+	if (lane)
+		lane_leave(lane, lane->ring, lane->ring);
+	vm_shared = true;
+}
+
+// Whether the lane is another's, who goes on in it. In a sealed process it cannot be asked.
+static COLD bool vm_is_anothers(void)
+{
+	uint32_t tid = lane_get_mine()->tid;
+
+	return tid && !kernel_sealed && tid != kernel_thread_id();
+}
+
+static COLD long vm_call_as_stranger(const struct vm_ask *ask, long number)
+{
+	struct vm_ask strange = *ask;
+
+	strange.stranger = true;
+	return vm_call(&strange, number);
+}
+
 // A stranger's call is made and not recorded, so the list of mappings is read anew. Our own memory
 // is protected from it too.
 long vm_call(const struct vm_ask *ask, long number)
 {
 	struct own_range about, ours;
 
+	if (unlikely(vm_shared) && !ask->stranger && vm_is_anothers())
+		return vm_call_as_stranger(ask, number);
 	if (likely(!ask->stranger) && kernel_nested())
 		return ask->make ? ask->make(ask) : vm_relay(ask, number);
 	if (unlikely(vm_hits_own(ask, number, &about, &ours)))
@@ -775,7 +804,7 @@ long vm_call(const struct vm_ask *ask, long number)
 	if (unlikely(ask->stranger)) {
 		vm_look_up_from_now();
 		vm_missed();
-		return vm_relay(ask, number);
+		return ask->make ? ask->make(ask) : vm_relay(ask, number);
 	}
 	if (unlikely(recording_phase() == RECORDING_ON &&
 		     (!recording_state->baseline_told ||

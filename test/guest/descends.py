@@ -9,8 +9,8 @@ import shutil
 import signal
 import time
 
-from libguest import (Skip, Trace, check, check_whole, collector_of, equal, finished,
-                      main, need_root, program, python, record, report, started, test, wait_for)
+from libguest import (TIDEMARK, Skip, Trace, check, check_whole, collector_of, equal, finished,
+                      main, need_root, program, python, record, report, run, started, test, wait_for)
 
 FIRST, FORKED, IMAGE = 7100, 7101, 7102
 
@@ -151,6 +151,13 @@ def Trace_of_vfork():
 @test
 def a_vfork_child_that_exits_is_survived():
     recorded("vfork_exits")
+
+
+@test
+def a_child_that_maps_in_its_parents_memory_and_thread_disturbs_nothing():
+    recorded("beside", forked=20)
+    told = re.findall(r" mmap .* 28672 ", run([TIDEMARK, "dump", "t.tide"]).out)
+    equal([], told, "calls of the child, as if they were its parent's")
 
 
 @test

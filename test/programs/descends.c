@@ -194,6 +194,46 @@ static void run_vfork(void)
 	wait_for(pid);
 }
 
+#ifdef __GLIBC__
+static _Atomic int beside_done;
+
+static int beside(void *unused)
+{
+	for (int i = 0; i < 20000; i++) {
+		void *at = mmap(NULL, 7 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+				-1, 0);
+
+		munmap(at, 7 * 4096);
+	}
+	beside_done = 1;
+	return unused != NULL;
+}
+
+// A child in the same memory, that has the same variables of the thread, maps while the first
+// process allocates: 7 pages each time. Of 7101 bytes there are 20 blocks more in the end.
+static void run_beside(void)
+{
+	enum { STACK = 65536 };
+	char *stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	pid_t pid;
+
+	alarm(60);
+	pid = clone(beside, stack + STACK, CLONE_VM | SIGCHLD, NULL);
+	for (int i = 0; i < 30000 && !beside_done; i++) {
+		guest_pair(7190);
+		for (volatile int spin = 0; spin < 500; spin++)
+			;
+	}
+	wait_for(pid);
+	keep(1, 20);
+}
+#else
+static void run_beside(void)
+{
+	keep(1, 20);
+}
+#endif
+
 // The child of a vfork may not allocate by the book, but programs do.
 static void run_vfork_allocates(void)
 {
@@ -407,6 +447,7 @@ static const struct {
 	{ "vfork", run_vfork },
 	{ "vfork_allocates", run_vfork_allocates },
 	{ "vfork_exits", run_vfork_exits },
+	{ "beside", run_beside },
 	{ "sh", run_sh },
 	{ "env", run_env },
 	{ "env_empty", run_env_empty },
