@@ -468,8 +468,8 @@ bool image_is_there(const struct image *image)
 	return !image->final && !image->replaced && image->exec.path == NULL;
 }
 
-// Whether all that the guest has published is delivered, of lanes too that were never looked at.
-bool image_read_out(const struct image *image)
+// Of lanes too that were never looked at.
+bool image_lanes_read_out(const struct image *image)
 {
 	uint32_t count = lanes_used(image);
 
@@ -482,7 +482,12 @@ bool image_read_out(const struct image *image)
 				   : !stream->reader.broken && stream->reader.at != head)
 			return false;
 	}
-	return image->events_waiting == 0 && image_drained(image);
+	return image_lanes_drained(image);
+}
+
+bool image_read_out(const struct image *image)
+{
+	return image->events_waiting == 0 && image_lanes_read_out(image) && image_drained(image);
 }
 
 bool image_drained(const struct image *image)

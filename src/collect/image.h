@@ -42,6 +42,8 @@ struct image_event {
 	uint8_t note;         // enum trace_note_kind: a mark, a pause, its end; 0: a fork
 	char *name;           // the note's text; NULL: a fork
 	struct image *child;  // the fork's, once it has said hello
+	uint32_t waited;      // a child that was waited for, as the guest sees its pid; 0: none
+	uint32_t status;      // and how it ended, as wait has it
 	uint64_t deadline_ns; // how long the order is held for it; 0: not reached yet
 	bool failed;          // there is no child
 	bool passed;          // the order has gone on
@@ -153,7 +155,9 @@ struct image {
 	bool end_told;   // and is in the trace
 	bool final;      // over since before this pass: what is seen is all there is
 	uint64_t exited_ns;
-	uint64_t resident; // last sample
+	bool waited;          // who waited for its process has said how it ended:
+	uint32_t wait_status; // as wait has it
+	uint64_t resident;    // last sample
 	uint64_t proportional, proportional_after_ns;
 	struct peer_pages pages;
 	bool proportional_stale;
@@ -237,6 +241,9 @@ bool image_is_there(const struct image *image);
 
 // Everything published has been delivered, also what no look has seen yet.
 bool image_read_out(const struct image *image);
+
+// The same, but for what waits in the lane of notes: the end may be there already.
+bool image_lanes_read_out(const struct image *image);
 
 // Everything seen in the lanes of events has been delivered.
 bool image_lanes_drained(const struct image *image);

@@ -267,6 +267,25 @@ static void read_place(struct image *image, struct payload *payload, uint8_t not
 		event->name = mem_copy_bytes(payload->at, payload->left);
 }
 
+// A child has ended, and its parent knows: a place as a mark's, with the child's pid and status.
+static void read_waited(struct image *image, struct payload *payload)
+{
+	uint64_t time_ns = payload_take(payload, 8);
+	uint32_t tid = (uint32_t)payload_take(payload, 4);
+	uint32_t lane = (uint32_t)payload_take(payload, 4);
+	uint64_t head = payload_take(payload, 8);
+	uint32_t pid = (uint32_t)payload_take(payload, 4);
+	uint32_t status = (uint32_t)payload_take(payload, 4);
+	struct image_event *event;
+
+	if (payload->short_ || pid == 0)
+		return;
+	event = image_event_add(image, LANE_ITEM_MARK, time_ns, tid, lane, head);
+	event->waited = pid;
+	event->status = status;
+	event->name = mem_copy_bytes("", 0); // it is no fork
+}
+
 // The announced fork is searched from the last one back: a thread's forks come one after the
 // other, so the latest that is open is the one that failed.
 static void read_fork_failed(struct image *image, struct payload *payload)
@@ -395,7 +414,7 @@ static void read_note(struct image *image, uint16_t type, struct payload payload
 		[NOTE_POOL] = read_pool,       [NOTE_LANGUAGE] = read_language,
 		[NOTE_CODE] = read_code,       [NOTE_FILE] = read_file,
 		[NOTE_SPACE] = read_space,     [NOTE_ALLOCATOR] = read_allocator,
-		[NOTE_MAPS] = read_maps,
+		[NOTE_MAPS] = read_maps,       [NOTE_WAITED] = read_waited,
 	};
 
 	switch (type) {

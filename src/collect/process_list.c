@@ -523,6 +523,42 @@ static bool pass_fork(struct process_list *process_list, struct image_event *eve
 
 static bool tell_end(struct process_list *process_list, struct image *image, bool running);
 
+// Whether `child` is the one that a thread of `parent` waited for and calls `pid`: in a namespace
+// of its own a process has another number than here.
+static bool is_waited(const struct process_list *process_list, const struct image *parent,
+		      const struct image *child, uint32_t pid)
+{
+	if (child->pid_unsure || child->replaced || child->end_told)
+		return false;
+	if (child->pid == pid && child->arrival->hello.pid == pid)
+		return parent->pid == parent->arrival->hello.pid;
+	return child->arrival->hello.pid == pid &&
+	       process_list->parents[child->process] == parent->process;
+}
+
+// The order has come to where a process knows of a child's end. All that the child did was
+// published before that, and is seen: so it ends here, before what its parent does next. Where it
+// is not all delivered, it ends when the kernel says so.
+//
+// For example, a program makes twenty children, one after the other. Each ends before the next one
+// begins, however late we hear of it.
+static void pass_waited(struct process_list *process_list, const struct image *parent,
+			const struct image_event *event, uint64_t time_ns)
+{
+	struct image *child = process_list->images;
+
+	while (child != NULL && !is_waited(process_list, parent, child, event->waited))
+		child = child->next;
+	if (child == NULL || !image_lanes_read_out(child) ||
+	    (child->arrival->pidfd > 0 && !peer_ended(child->arrival->pidfd)))
+		return;
+	child->exited = true;
+	child->exited_ns = time_ns;
+	child->waited = true;
+	child->wait_status = event->status;
+	tell_end(process_list, child, false);
+}
+
 // False holds the merge: the item stays, and is asked about again in the next pass.
 bool process_list_special(void *context, struct stream *stream, const struct lane_item *item)
 {
@@ -547,6 +583,8 @@ bool process_list_special(void *context, struct stream *stream, const struct lan
 	if (item->kind == LANE_ITEM_FORK) {
 		if (!pass_fork(process_list, event))
 			return false;
+	} else if (event->waited != 0) {
+		pass_waited(process_list, image, event, item->time_ns);
 	} else {
 		thread_id thread = stream->thread;
 
@@ -588,6 +626,10 @@ static bool find_status(struct process_list *process_list, struct image *image,
 	}
 	if (!image->pid_unsure && peer_exit(image->arrival->pidfd, image->pid, exit, value))
 		return true;
+	if (image->waited) {
+		peer_decode((int)image->wait_status, exit, value);
+		return true;
+	}
 	if (told != NULL && !image->pid_unsure) {
 		peer_decode((int)(uint32_t)(*told - 1), exit, value);
 		return true;

@@ -78,13 +78,21 @@ static uint64_t client_own_tick(struct lane *lane)
 	return lane->exact_ns;
 }
 
+// What a note of a place says.
+struct client_note {
+	const struct client_text *mark; // or else
+	uint32_t waited, status;        // a child that was waited for, and how it ended; or else
+	bool paused;
+};
+
 // A note of a place in this thread's lane: what the thread wrote is before it. The lane is busy
 // meanwhile, so that no signal handler comes in between.
 //
 // Both ends of the note raise the tick (client_own_tick): its time is shared with no event.
-static void client_note_place(const struct client_text *mark, bool paused)
+static void client_note_place(const struct client_note *note)
 {
 	struct lane *lane = lane_enter();
+	uint32_t tid, id;
 	uint64_t now_ns, signals;
 	uint8_t *at;
 
@@ -95,17 +103,26 @@ static void client_note_place(const struct client_text *mark, bool paused)
 	if (now_ns == SEGMENT_CLOCK_STOP) {
 		event_stopped(lane);
 	} else {
+		tid = kernel_thread_id();
+		id = (uint32_t)lane->id;
 		signals = kernel_block_signals();
-		if (mark)
-			notes_mark(now_ns, kernel_thread_id(), (uint32_t)lane->id, lane->head,
-				   mark->bytes, mark->length);
+		if (note->mark)
+			notes_mark(now_ns, tid, id, lane->head, note->mark->bytes,
+				   note->mark->length);
+		else if (note->waited)
+			notes_waited(now_ns, tid, id, lane->head, note->waited, note->status);
 		else
-			notes_pause(now_ns, kernel_thread_id(), (uint32_t)lane->id, lane->head,
-				    paused);
+			notes_pause(now_ns, tid, id, lane->head, note->paused);
 		client_own_tick(lane);
 		kernel_restore_signals(signals);
 	}
 	lane_leave(lane, at, at);
+}
+
+void client_waited(uint32_t pid, uint32_t status)
+{
+	if (recording_phase() == RECORDING_ON)
+		client_note_place(&(struct client_note){ .waited = pid, .status = status });
 }
 
 // Whether this is the mark at which reachable blocks are looked for.
@@ -127,7 +144,7 @@ static void client_mark(const char *name, const char *suffix)
 	text.length = 0;
 	client_add_text(&text, name, CLIENT_TEXT_MAX);
 	client_add_text(&text, suffix, CLIENT_TEXT_MAX + 16);
-	client_note_place(&text, false);
+	client_note_place(&(struct client_note){ .mark = &text });
 	if (client_is_searched(&text))
 		vm_mark();
 }
@@ -138,12 +155,12 @@ static void client_pause(int paused)
 {
 	// What is not recorded lies between the notes.
 	if (paused && !(__atomic_load_n(&client_state, __ATOMIC_ACQUIRE) & CLIENT_PAUSED))
-		client_note_place(NULL, true);
+		client_note_place(&(struct client_note){ .paused = true });
 	if (paused)
 		__atomic_fetch_or(&client_state, CLIENT_PAUSED, __ATOMIC_ACQ_REL);
 	else if (__atomic_fetch_and(&client_state, ~(uint32_t)CLIENT_PAUSED, __ATOMIC_ACQ_REL) &
 		 CLIENT_PAUSED)
-		client_note_place(NULL, false);
+		client_note_place(&(struct client_note){ .paused = false });
 }
 
 // A recording can also be resumed from outside (tidemark's own command), which raises `resumes`: a

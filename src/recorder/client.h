@@ -49,3 +49,7 @@ HIDDEN void client_name_thread(const char *name);
 
 // For the hello of a forked child: ids of pools below this one are its parent's.
 HIDDEN uint32_t client_pools_count(void);
+
+// This thread has waited for child `pid`, which has ended with that status of wait's: what the
+// child did, and its end, come before what the thread does from here on.
+HIDDEN void client_waited(uint32_t pid, uint32_t status);

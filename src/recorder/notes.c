@@ -180,6 +180,12 @@ void notes_pause(uint64_t time_ns, uint32_t tid, uint32_t lane, uint64_t head, b
 	NOTES_WRITE(NOTE_PAUSE, NOTES_PLACE, NOTES_OF(byte));
 }
 
+void notes_waited(uint64_t time_ns, uint32_t tid, uint32_t lane, uint64_t head, uint32_t pid,
+		  uint32_t status)
+{
+	NOTES_WRITE(NOTE_WAITED, NOTES_PLACE, NOTES_OF(pid), NOTES_OF(status));
+}
+
 void notes_pool(uint32_t id, const char *name, uint32_t length)
 {
 	NOTES_WRITE(NOTE_POOL, NOTES_OF(id), { name, length });

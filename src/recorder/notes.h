@@ -41,6 +41,10 @@ HIDDEN void notes_mark(uint64_t time_ns, uint32_t tid, uint32_t lane, uint64_t h
 		       const char *name, uint32_t length);
 HIDDEN void notes_pause(uint64_t time_ns, uint32_t tid, uint32_t lane, uint64_t head, bool paused);
 
+// At this moment the thread knows that process `pid` has ended, with that status of wait's.
+HIDDEN void notes_waited(uint64_t time_ns, uint32_t tid, uint32_t lane, uint64_t head, uint32_t pid,
+			 uint32_t status);
+
 // There is a pool `id`, from 1 on.
 HIDDEN void notes_pool(uint32_t id, const char *name, uint32_t length);
 

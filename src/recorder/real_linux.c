@@ -88,6 +88,8 @@ static void real_find_vm(void)
 		REAL_VM(prctl),
 		{ "_Fork", (void **)&real.bare_fork },
 		REAL_VM(clone),
+		REAL_VM(wait4),
+		REAL_VM(waitid),
 #undef REAL_VM
 	};
 

@@ -55,6 +55,10 @@ struct real {
 	int (*bare_fork)(void); // _Fork
 	int (*clone)(int (*)(void *), void *, int, void *, long, long, long);
 	int (*prctl)(int, long, long, long, long);
+
+	// How a child's end is waited for (hook_wait_linux.c).
+	int (*wait4)(int, int *, int, void *);
+	int (*waitid)(int, unsigned, void *, int);
 };
 
 HIDDEN extern struct real real;

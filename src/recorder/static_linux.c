@@ -10,6 +10,7 @@
 #include "recorder/enter_linux.h"
 #include "recorder/hook_linux.h"
 #include "recorder/hook_vm_linux.h"
+#include "recorder/hook_wait_linux.h"
 #include "recorder/kernel.h"
 #include "recorder/object_file_linux.h"
 #include "recorder/patch_linux.h"
@@ -233,6 +234,8 @@ void static_enter(void)
 				       static_functions[i].real);
 	}
 	static_enter_fork();
+	enter_function("wait4", (void *)wait4, (void **)&real.wait4);
+	enter_function("waitid", (void *)waitid, (void **)&real.waitid);
 	if (scope_find(scope_objects(), "_Exit") != scope_find(scope_objects(), "_exit"))
 		enter_function("_exit", (void *)_exit, NULL);
 	enter_function("_Exit", (void *)_exit, NULL);

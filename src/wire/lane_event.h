@@ -263,6 +263,9 @@ enum note_type {
 	// As NOTE_MARK, but for the name u8: 1 from here on allocations are not recorded, 0 they
 	// are again.
 	NOTE_PAUSE = 10,
+	// As NOTE_MARK, but for the name u32 pid, u32 status as wait has it: this thread waited for
+	// that child, which has ended.
+	NOTE_WAITED = 11,
 	// u32 file id (from 1), u64 device (major << 20 | minor), u64 inode, then the path. The
 	// last one of an id counts.
 	NOTE_FILE = 16,
