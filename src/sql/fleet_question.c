@@ -122,11 +122,11 @@ static const struct sheet_column trend_columns[] = {
 	{ "version", SHEET_TEXT, 0, TEXT(name), .word = "version" },
 };
 
-// Valid until the next one.
+// Valid until the next one of this thread: the viewer's page is answered by several.
 static struct sheet_cell began(const struct sheet_at *at)
 {
 	const struct fleet_row *row = at->row;
-	static char date[24];
+	static _Thread_local char date[24];
 	struct tm tm;
 
 	if (!str_date(row->began_unix_ns / 1000000000, &tm) ||
