@@ -10,18 +10,20 @@
 #include "os/tool.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
-// The name is of this process and this call, and goes at once (FILE_VANISHES): the file is gone
-// with its descriptor.
+// The name is of this process and this call, whichever thread makes it, and goes at once
+// (FILE_VANISHES): the file is gone with its descriptor.
 bool spill_open(struct spill *spill, int directory, size_t buffer_bytes, struct err *err)
 {
-	static unsigned serial;
+	static atomic_uint serial;
 	char name[48];
 
 	*spill = (struct spill){ .capacity = buffer_bytes };
-	snprintf(name, sizeof name, "temporary-%d-%u", (int)tool_own_pid(), serial++);
+	snprintf(name, sizeof name, "temporary-%d-%u", (int)tool_own_pid(),
+		 atomic_fetch_add(&serial, 1));
 	spill->fd =
 		file_open_in(directory, name, FILE_WRITE | FILE_NEW | FILE_PRIVATE | FILE_VANISHES);
 	if (spill->fd < 0) {
