@@ -147,7 +147,7 @@ __attribute__((target("lzcnt"))) static uint8_t *put_numbers_lzcnt(const uint64_
 // answer.
 static bool has_lzcnt(void)
 {
-	static int known; // 1: it has, -1: it has not
+	static _Atomic int known; // 1: it has, -1: it has not
 	unsigned a, b, c = 0, d;
 
 	if (known == 0)
