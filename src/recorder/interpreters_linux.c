@@ -4,16 +4,20 @@
 #include "recorder/scope_linux.h"
 #include "wire/lane_event.h"
 
-// What each exports, and where it says its version (a text; NULL: nowhere that can be read).
+// What each exports (a function, or else a variable), and where it says its version (a text; NULL:
+// nowhere that can be read). .NET's variables are those of a program that it is part of: a single
+// file, or one that was compiled beforehand.
 static const struct interpreters_kind {
-	const char *function, *name, *version;
+	const char *name, *function, *variable, *version;
 } interpreters_kinds[] = {
-	{ "rb_profile_frames", "ruby", "ruby_version" },
-	{ "zend_mm_get_heap", "php", 0 },
-	{ "_ZN4node5StartEiPPc", "node", 0 },
-	{ "JNI_CreateJavaVM", "java", 0 },
-	{ "perl_parse", "perl", 0 },
-	{ "coreclr_execute_assembly", ".NET", 0 },
+	{ "ruby", "rb_profile_frames", 0, "ruby_version" },
+	{ "php", "zend_mm_get_heap", 0, 0 },
+	{ "node", "_ZN4node5StartEiPPc", 0, 0 },
+	{ "java", "JNI_CreateJavaVM", 0, 0 },
+	{ "perl", "perl_parse", 0, 0 },
+	{ ".NET", "coreclr_execute_assembly", 0, 0 },
+	{ ".NET", 0, "DotNetRuntimeInfo", 0 },
+	{ ".NET", 0, "DotNetRuntimeDebugHeader", 0 },
 };
 
 // One file may be several: a server may have Ruby and Perl linked into it. So the others are looked
@@ -26,7 +30,8 @@ void interpreters_meet(const struct scope_object *object)
 	     kind < interpreters_kinds + COUNT; kind++) {
 		const char *version = 0;
 
-		if (likely(!scope_find(object, kind->function)))
+		if (likely(kind->function ? !scope_find(object, kind->function)
+					  : !scope_find_data(object, kind->variable)))
 			continue;
 		if (kind->version)
 			version = scope_find_data(object, kind->version);

@@ -883,7 +883,9 @@ def whose_the_memory_outside_the_heap_is_is_said_where_a_runtime_s_function_maps
     for heap, *mappers in (("V8 heap", "v8::base::OS::Allocate(void*, unsigned long)", "v8::internal::Heap::SetUp()"),
                            ("Zend heap", "zend_mm_chunk_alloc"), ("SBCL heap", "os_alloc_gc_space"),
                            ("Erlang heap", "syscall", "erts_mmap"), ("Mono heap", "mono_valloc_aligned"),
-                           ("Chez Scheme heap", "S_getmem"), (None, "pool_refill"),
+                           ("Chez Scheme heap", "S_getmem"), ("Nim heap", "requestOsChunks__system_4433"),
+                           ("D heap", "_D4core8internal2gc2os10os_mem_mapFNbNimbZPv"), ("GAP heap", "SyAllocBags"),
+                           (None, "pool_refill"),
                            (None, "uv_thread_create", "v8::internal::Builtin_HandleApiCall")):
         [one] = listed("runtime", mapping_and_allocating(64, 4, *mappers), "outside")
         equal((64 * MIB if heap else None, bool(heap)),
@@ -898,6 +900,8 @@ def whose_the_memory_outside_the_heap_is_is_said_where_a_runtime_s_function_maps
         check(heap is None or f" {heap} " in run("map", "runtime.tide", "--at", "peak").stdout, mappers)
     [one] = listed("zend", mapping_and_allocating(64, 4, "zend_mm_chunk_alloc"), "outside")
     check("USE_ZEND_ALLOC=0" in one["advice"], one["advice"])
+    [one] = listed("nim", mapping_and_allocating(64, 4, "requestOsChunks__system_4433"), "outside")
+    check("-d:useMalloc" in one["advice"], one["advice"])
     # Of which it is the smaller part, what makes the runtime's blocks seen shows little.
     lines = mapping_and_allocating(8, 4, "zend_mm_chunk_alloc")
     [one] = listed("zend", [*lines[:-1], f"stack o {stack('zend_shared_alloc')}",

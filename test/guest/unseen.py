@@ -459,6 +459,39 @@ def a_heap_of_gos_is_said_to_be_in_no_figure():
     check("own heap: what its garbage collector gives out is in no figure" in said, said)
 
 
+DOT_NET = """
+#include <stdlib.h>
+#include <sys/mman.h>
+
+int DotNetRuntimeInfo = 1;
+
+static void *other(size_t size)
+{
+	return mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+int main(void)
+{
+	return !malloc(7) || other(32 << 20) == MAP_FAILED || other(4096) == MAP_FAILED;
+}
+"""
+
+
+@test
+def a_program_that_has_dot_net_inside_is_said_to_have_and_its_mappings_are_that_heap_s():
+    with open("net.c", "w", encoding="ascii") as file:
+        file.write(DOT_NET)
+    made = run(["gcc", "-O0", "-rdynamic", "-o", "net", "net.c"])
+    equal(0, made.code, made.err)
+    ended = run([TIDEMARK, "record", "--strict", "--force", "-o", "t.tide", "./net"])
+    equal(0, ended.code, ended.err)
+    check(".NET, by its own functions" in run([TIDEMARK, "info", "t.tide"]).out, "info")
+    said = " ".join(run([TIDEMARK, "report", "t.tide"]).out.split())
+    check("own heap: the collector's heap as mappings" in said, said)
+    answer = json.loads(run([TIDEMARK, "window", "--layer", "vm", "--by", "heap", "--json", "t.tide"]).out)
+    check(any(row["keys"]["heap"] == ".NET heap" and row["size"] >= 32 << 20 for row in answer["rows"]), answer["rows"])
+
+
 LARGE = """
 #include <stdlib.h>
 #include <string.h>

@@ -77,6 +77,17 @@ static const char *own_heap_hidden(const char *file, const struct trace_process 
 	return NULL;
 }
 
+// In place of a file's name: that of the process's program.
+#define OWN_HEAP_PROGRAM "/"
+
+static bool own_heap_has_module(const char *module, const char *file,
+				const struct trace_process *process)
+{
+	if (strcmp(module, OWN_HEAP_PROGRAM) == 0)
+		return process && process->exe && strcmp(file, names_file(process->exe)) == 0;
+	return own_heap_begins(file, module);
+}
+
 // Where a file maps nothing but its heap, the file is enough.
 static const char *own_heap_find(const struct symbol *symbol, const struct trace_process *process)
 {
@@ -89,6 +100,7 @@ static const char *own_heap_find(const struct symbol *symbol, const struct trace
 		{ ".NET heap", NULL, "coreclr.dll", NULL },
 		{ ".NET heap", NULL, "clrgc.dll", NULL },
 		{ ".NET heap", NULL, "clr.dll", NULL },
+		{ ".NET heap", NULL, OWN_HEAP_PROGRAM, ".NET" },
 		{ "Zend heap", "zend_mm_*", NULL, NULL },
 		{ "Zend heap", NULL, "php", "php" },
 		{ "Zend heap", NULL, "libphp", "php" },
@@ -112,6 +124,11 @@ static const char *own_heap_find(const struct symbol *symbol, const struct trace
 		{ "Mono heap", "mono_valloc*", NULL, NULL },
 		{ "Chez Scheme heap", "S_getmem", NULL, NULL },
 		{ "Boehm GC", NULL, "libgc.so", NULL },
+		{ "Nim heap", "requestOsChunks*", NULL, NULL },
+		{ "D heap", "_D4core8internal2gc*", NULL, NULL },
+		{ "GAP heap", "SyAllocBags", NULL, NULL },
+		{ "CLISP heap", NULL, "lisp.run", NULL },
+		{ "Prolog stacks", NULL, "libswipl.so", NULL },
 		{ "LuaJIT", "lj_alloc_*", NULL, NULL },
 		{ "LuaJIT", NULL, "luajit", NULL },
 		{ "LuaJIT", NULL, "libluajit", NULL },
@@ -159,7 +176,7 @@ static const char *own_heap_find(const struct symbol *symbol, const struct trace
 
 		if (heap->function && !wrappers_match_pattern(heap->function, symbol->function))
 			continue;
-		if (heap->module && !own_heap_begins(file, heap->module))
+		if (heap->module && !own_heap_has_module(heap->module, file, process))
 			continue;
 		if (!heap->language || (language && own_heap_begins(language, heap->language)))
 			return heap->heap;
@@ -210,6 +227,8 @@ const char *own_heap_advice(const char *heap, bool windows)
 	if (strcmp(heap, "Zend heap") == 0)
 		return "record it with USE_ZEND_ALLOC=0 in its environment: each block there is "
 		       "then one of malloc's";
+	if (strcmp(heap, "Nim heap") == 0)
+		return "build it with -d:useMalloc: each block is then one of malloc's";
 	return "look at the layer of virtual memory by heap and stack; what is in a runtime's heap "
 	       "only its own tools say (a heap snapshot, a dump)";
 }
