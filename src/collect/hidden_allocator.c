@@ -7,7 +7,13 @@
 
 #include <string.h>
 
-static const char *const kinds[HIDDEN_ALLOCATOR_KINDS] = { "jemalloc", "mimalloc", "tcmalloc" };
+static const char *const kinds[HIDDEN_ALLOCATOR_KINDS] = {
+	[HIDDEN_ALLOCATOR_JEMALLOC] = "jemalloc", [HIDDEN_ALLOCATOR_MIMALLOC] = "mimalloc",
+	[HIDDEN_ALLOCATOR_TCMALLOC] = "tcmalloc", [HIDDEN_ALLOCATOR_GO] = "Go",
+	[HIDDEN_ALLOCATOR_NODE] = "node",         [HIDDEN_ALLOCATOR_JAVA] = "java",
+	[HIDDEN_ALLOCATOR_NET] = ".NET",          [HIDDEN_ALLOCATOR_RUBY] = "ruby",
+	[HIDDEN_ALLOCATOR_PHP] = "php",           [HIDDEN_ALLOCATOR_PERL] = "perl",
+};
 
 void hidden_allocator_fini(struct hidden_allocator_list *list)
 {
@@ -48,6 +54,7 @@ void hidden_allocator_look(struct hidden_allocator_list *list, struct map *known
 	ASSERT(*found <= 2 * HIDDEN_ALLOCATOR_KINDS);
 	*MEM_ADD(list->list, list->count, list->capacity) = (struct hidden_allocator){
 		.what = kinds[(*found - 1) % HIDDEN_ALLOCATOR_KINDS],
+		.language = (*found - 1) % HIDDEN_ALLOCATOR_KINDS >= HIDDEN_ALLOCATOR_ALLOCATORS,
 		.symbols = *found > HIDDEN_ALLOCATOR_KINDS,
 		.path = mem_copy_text(path),
 		.name = mem_copy_text(name),

@@ -244,11 +244,11 @@ static bool hidden_allocator_sections(struct hidden_allocator_file *file, Elf *e
 static void hidden_allocator_constants(struct hidden_allocator_file *file, size_t, size_t size,
 				       uint64_t)
 {
-	static const char *const texts[HIDDEN_ALLOCATOR_KINDS] = {
+	static const char *const texts[HIDDEN_ALLOCATOR_ALLOCATORS] = {
 		"<jemalloc>: ", "mimalloc: warning: ", "tcmalloc.max_total_thread_cache_bytes"
 	};
 
-	for (unsigned i = 0; i < HIDDEN_ALLOCATOR_KINDS; i++)
+	for (unsigned i = 0; i < HIDDEN_ALLOCATOR_ALLOCATORS; i++)
 		if (memmem(file->piece, size, texts[i], strlen(texts[i])))
 			file->kinds |= 1u << i;
 }
@@ -277,4 +277,12 @@ int hidden_allocator_in(const char *path, bool *symbols)
 	MEM_FREE(file->names, file);
 	close(fd);
 	return found;
+}
+
+void hidden_allocator_explain(const struct hidden_allocator *allocator, struct str *text)
+{
+	str_format(text, "%s has %s inside and %s: what is allocated with that is not recorded%s",
+		   allocator->path, allocator->what,
+		   allocator->symbols ? "its functions have names of their own" : "is stripped",
+		   allocator->symbols ? "" : " (try: a build with symbols, or its debug file)");
 }

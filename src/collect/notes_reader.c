@@ -446,17 +446,17 @@ void notes_reader_tell_hidden(struct image *image)
 		if (hidden_allocator_is_entered(&image->hidden, each->name))
 			continue;
 		hidden_allocator_enter(&image->hidden, each->name); // it may be mapped twice
+		if (each->language) {
+			trace_builder_note(image->trace_builder, TRACE_NOTE_INTERPRETER,
+					   image->process, TRACE_NONE, 0, each->what);
+			continue;
+		}
 		str_clear(&text);
 		str_format(&text, "%s%s%s", each->what, each->name[0] ? " " : "", each->name);
 		trace_builder_note(image->trace_builder, TRACE_NOTE_ALLOCATOR, image->process,
 				   TRACE_NONE, TRACE_SEEN_STRIPPED, str_get(&text));
 		str_clear(&text);
-		str_format(&text,
-			   "%s has %s inside and %s: what is allocated with that is not "
-			   "recorded%s",
-			   each->path, each->what,
-			   each->symbols ? "its functions have names of their own" : "is stripped",
-			   each->symbols ? "" : " (try: a build with symbols, or its debug file)");
+		hidden_allocator_explain(each, &text);
 		trace_builder_warn(image->trace_builder, image->process, str_get(&text));
 	}
 	str_fini(&text);

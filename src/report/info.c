@@ -249,8 +249,8 @@ const char *info_seen_how(const struct trace_allocator *allocator)
 	};
 
 	if (allocator->seen == TRACE_SEEN_STRIPPED && strcmp(allocator->name, "unknown") != 0)
-		return "not seen: nothing says where its functions are (its file is stripped, or "
-		       "they have names of their own)";
+		return "not seen: its functions are not entered (its file is stripped, they have "
+		       "names of their own, or it is a program of Windows)";
 	return words[allocator->seen];
 }
 

@@ -4,6 +4,7 @@
 
 #include "os/file.h"
 #include "test/test.h"
+#include "test/unit/pe_sample.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -166,4 +167,94 @@ TEST(hidden_allocator_looks_into_what_cannot_be)
 	CHECK_EQ(-1, look());
 	CHECK_EQ(-1, hidden_allocator_in("/", &symbols));
 	CHECK_EQ(-1, hidden_allocator_in("/nowhere", &symbols));
+}
+
+// ---- images of Windows ----
+
+enum { IMPORTS = 0x200, THUNKS = 0x230, ALLOC = 0x250, FREE = 0x260, DLL = 0x272, SIGN = 0x280 };
+
+static uint8_t image[SAMPLE_BYTES];
+static uint8_t *const image_data = image + 0x400;
+
+// It takes VirtualAlloc from the system, and the function that is named.
+static void begin_image(const char *other)
+{
+	uint8_t *optional = image + 0x40 + 24;
+
+	sample_make(image, false);
+	bytes_put_u32(optional + 112 + 8, SAMPLE_DATA + IMPORTS);
+	bytes_put_u32(optional + 116 + 8, 40);
+	bytes_put_u32(image_data + IMPORTS, SAMPLE_DATA + THUNKS);
+	bytes_put_u32(image_data + IMPORTS + 12, SAMPLE_DATA + DLL);
+	bytes_put_u32(image_data + THUNKS, SAMPLE_DATA + ALLOC);
+	bytes_put_u32(image_data + THUNKS + 8, SAMPLE_DATA + FREE);
+	memcpy(image_data + ALLOC + 2, "VirtualAlloc", 13);
+	memcpy(image_data + FREE + 2, other, strlen(other) + 1);
+	memcpy(image_data + DLL, "KERNEL32.dll", 13);
+}
+
+static int look_into(size_t size)
+{
+	const char *path = test_temp_path("image");
+	int fd = open(path, O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0600);
+
+	CHECK(fd >= 0);
+	CHECK_EQ((ssize_t)size, write(fd, image, size));
+	close(fd);
+	return hidden_allocator_in_image(path);
+}
+
+TEST(hidden_allocator_of_an_image_maps_and_has_its_text)
+{
+	begin_image("VirtualFree");
+	CHECK_EQ(-1, look_into(sizeof image));
+	memcpy(image_data + SIGN, "mimalloc: warning: ", 19);
+	CHECK_EQ(HIDDEN_ALLOCATOR_MIMALLOC, look_into(sizeof image));
+	memcpy(image_data + SIGN, "a <jemalloc>: here ", 19);
+	CHECK_EQ(HIDDEN_ALLOCATOR_JEMALLOC, look_into(sizeof image));
+	begin_image("VirtualLock");
+	memcpy(image_data + SIGN, "mimalloc: warning: ", 19);
+	CHECK_EQ(-1, look_into(sizeof image));
+}
+
+TEST(hidden_allocator_of_an_image_is_go_s_by_its_table_of_functions)
+{
+	static const uint8_t head[] = { 0xf1, 0xff, 0xff, 0xff, 0, 0, 1, 8 };
+
+	begin_image("VirtualFree");
+	memcpy(image_data + SIGN, head, sizeof head);
+	CHECK_EQ(HIDDEN_ALLOCATOR_GO, look_into(sizeof image));
+	image_data[SIGN + 4] = 1;
+	CHECK_EQ(-1, look_into(sizeof image));
+	image_data[SIGN + 4] = 0;
+	bytes_put_u16(image + 0x40 + 22, 0x2000); // a DLL: the program need not be Go's
+	CHECK_EQ(-1, look_into(sizeof image));
+}
+
+TEST(hidden_allocator_of_an_image_is_a_language_by_what_is_exported)
+{
+	begin_image("VirtualLock");
+	memcpy(image_data + 0x80, "perl_parse", 11);
+	CHECK_EQ(HIDDEN_ALLOCATOR_PERL, look_into(sizeof image));
+	memcpy(image_data + 0x80, "perl_parser", 12);
+	CHECK_EQ(-1, look_into(sizeof image));
+}
+
+TEST(hidden_allocator_looks_into_any_image)
+{
+	begin_image("VirtualFree");
+	memcpy(image_data + SIGN, "mimalloc: warning: ", 19);
+	for (size_t size = 0; size < 0x400 + SIGN + 19; size += size < 0x300 ? 1 : 7)
+		CHECK_EQ(-1, look_into(size));
+	for (size_t at = 0x40; at < 0x40 + 24 + 240 + 80; at += 4) {
+		begin_image("VirtualFree");
+		memcpy(image_data + SIGN, "mimalloc: warning: ", 19);
+		bytes_put_u32(image + at, UINT32_MAX);
+		look_into(sizeof image);
+	}
+	for (size_t at = 0; at < SIGN; at += 4) {
+		begin_image("VirtualFree");
+		bytes_put_u32(image_data + at, UINT32_MAX - 4);
+		look_into(sizeof image);
+	}
 }
