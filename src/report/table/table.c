@@ -29,6 +29,8 @@ struct table_level {
 	size_t width, groups, capacity;
 	struct index_set group_of; // by tuple
 	bool by_label;             // the last key is a stack, whose labels count from 1
+	size_t size_at;            // of tuples, where of a cell they have its size alone; 0: not so
+	uint32_t *of_size;         // then, by the size's lowest bits: a group + 1, to look at first
 };
 
 // What was begun or ended in the window, but not both, changes the level: both types are one
@@ -217,17 +219,53 @@ static bool names_stacks(const struct keys *keys)
 	       keys_has(keys, KEYS_MODULE) || keys_has(keys, KEYS_TAG);
 }
 
+// Where a size is all that is asked of a cell its group is mostly the one that was met last with
+// such lowest bits.
+enum { SIZES_KNOWN = 1 << 12 };
+static uint32_t *known_of_size(const struct table_level *level, const struct window_cell *cell)
+{
+	return &level->of_size[cell->size & (SIZES_KNOWN - 1)];
+}
+
+static bool is_of_size(const struct table_level *level, uint32_t group,
+		       const struct window_cell *cell)
+{
+	const uint64_t *tuple = level->tuples + group * level->width;
+
+	return tuple[0] == cell->orphans && tuple[level->size_at] == cell->size;
+}
+
+// The place of the size in tuples that have nothing else of a cell.
+static size_t find_size_at(const struct keys *keys, size_t depth)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < depth; i++) {
+		if (keys->list[i] == KEYS_SIZE)
+			at = i + 1;
+		else if (of_cell(keys->list[i]))
+			return 0;
+	}
+	return at;
+}
+
 // Whether an orphan, and the values of the cell's keys.
 static uint32_t group_by_keys(void *context, const struct window_cell *cell)
 {
 	struct table_level *level = context;
 	const struct keys *keys = &level->table->options->keys;
 	uint64_t tuple[KEYS_COUNT + 1] = { cell->orphans };
+	uint32_t *known = level->size_at ? known_of_size(level, cell) : NULL, group;
 
+	if (known && *known && is_of_size(level, *known - 1, cell))
+		return *known - 1;
 	for (size_t i = 0; i < level->depth; i++)
 		if (of_cell(keys->list[i]))
 			tuple[i + 1] = value_of(level->table, keys->list[i], cell);
-	return find_group(level, tuple);
+	group = find_group(level, tuple);
+	if (known)
+		*known = group + 1;
+	return group;
 }
 
 // The engine's grouping.
@@ -734,7 +772,11 @@ struct table *table_new(struct query_context *asked, const struct table_options 
 			.depth = i,
 			.width = i + 1,
 			.by_label = i > 0 && options->keys.list[i - 1] == KEYS_STACK,
+			.size_at = find_size_at(&options->keys, i),
 		};
+	for (size_t i = 0; i < levels; i++)
+		if (table->levels[i].size_at)
+			table->levels[i].of_size = mem_alloc(SIZES_KNOWN, sizeof(uint32_t));
 	if (keys_has(&options->keys, KEYS_MARK))
 		table_find_phases(table);
 	if ((names_stacks(&options->keys) && !table_find_present(table, err)) ||
@@ -752,7 +794,7 @@ void table_free(struct table *table)
 	if (!table)
 		return;
 	for (size_t i = 0; i <= table->options->keys.count; i++) {
-		mem_free(table->levels[i].tuples);
+		MEM_FREE(table->levels[i].tuples, table->levels[i].of_size);
 		index_set_fini(&table->levels[i].group_of);
 	}
 	for (size_t i = 0; i < table->phases_count; i++)
