@@ -509,10 +509,11 @@ static bool take_steps(struct taking *taking, const struct index_events_head *he
 	return true;
 }
 
-// Stretch by stretch. All bytes must be used up at the end of the block, or it is damaged.
-static bool take_some(const uint8_t *bytes, const struct index_events_head *head,
-		      uint32_t cells_count, uint32_t from, uint32_t count, uint32_t *ops,
-		      struct index_events_near **list)
+// Stretch by stretch. All bytes must be used up at the end of the block, or it is damaged. Aligned,
+// as its loops take a fifth longer elsewhere in a line of the cache.
+static __attribute__((aligned(64))) bool
+take_some(const uint8_t *bytes, const struct index_events_head *head, uint32_t cells_count,
+	  uint32_t from, uint32_t count, uint32_t *ops, struct index_events_near **list)
 {
 	uint32_t words[PACK_WORDS_MAX], stretch, end = from + count;
 	struct taking taking;

@@ -333,51 +333,21 @@ static uint64_t end_block(const struct index_scan *scan)
 				      : ((scan->to - 1) >> scan->index->shape.block_log2) + 1;
 }
 
-// While a block is gone through the next ones are decoded.
-enum { BLOCKS = 8 };
-struct decoding {
-	struct index_scan *scan;
-	const struct drops *drops;
-	size_t *drop;
-	struct index_block blocks[BLOCKS]; // not of a scan that keeps its own
-	bool more;
-};
-
-static bool decode(void *context, uint64_t number, unsigned place, struct err *err)
-{
-	struct decoding *decoding = context;
-	struct index_scan *scan = decoding->scan;
-
-	return scan->kept ? load_block(scan, number, scan->kept, err)
-			  : index_block_load(scan->index, number, INDEX_TIMES,
-					     &decoding->blocks[place], err);
-}
-
-static bool tell_decoded(void *context, uint64_t number, unsigned place)
-{
-	struct decoding *decoding = context;
-	const struct index_scan *scan = decoding->scan;
-
-	tell_progress(scan, number << scan->index->shape.block_log2);
-	decoding->more = tell_block(scan, scan->kept ? scan->kept : &decoding->blocks[place],
-				    decoding->drops, decoding->drop);
-	return decoding->more;
-}
-
-// Those of the scan from block `first` on and before block `end`.
-static bool by_blocks(struct index_scan *scan, uint64_t first, uint64_t end, bool ahead,
+// Those of the scan from block `first` on and before block `end`. A thread that decodes ahead would
+// take as much processor time more as it saves by the clock, where two processors share a core.
+static bool by_blocks(struct index_scan *scan, uint64_t first, uint64_t end,
 		      const struct drops *drops, size_t *drop, bool *more, struct err *err)
 {
-	struct decoding decoding = { .scan = scan, .drops = drops, .drop = drop, .more = *more };
-	const struct relay relay = {
-		decode,    tell_decoded, &decoding, &decoding, ahead && !scan->kept ? BLOCKS : 1,
-		BLOCKS / 2
-	};
-	bool ok = relay_run(&relay, first, end, err);
+	struct index_block own = { 0 }, *block = scan->kept ? scan->kept : &own;
+	bool ok = true;
 
-	for (unsigned i = 0; i < BLOCKS; i++)
-		index_block_fini(&decoding.blocks[i]);
-	*more = decoding.more;
+	for (uint64_t number = first; ok && *more && number < end; number++) {
+		tell_progress(scan, number << scan->index->shape.block_log2);
+		ok = load_block(scan, number, block, err);
+		if (ok)
+			*more = tell_block(scan, block, drops, drop);
+	}
+	index_block_fini(&own);
 	return ok;
 }
 
@@ -543,7 +513,7 @@ struct listing {
 	struct index_lists lists[CHUNKS];
 	struct slots slots;
 	struct index_clock clock;
-	bool ahead, more, ok;
+	bool more, ok;
 	struct err *err;
 };
 
@@ -581,8 +551,8 @@ static bool tell_lists(void *context, uint64_t chunk, unsigned place)
 	block = block > chunk << log2 ? block : chunk << log2;
 	end = end < (chunk + 1) << log2 ? end : (chunk + 1) << log2;
 	if (lists->busy) {
-		listing->ok = by_blocks(scan, block, end, listing->ahead, listing->drops,
-					&listing->drop, &listing->more, listing->err);
+		listing->ok = by_blocks(scan, block, end, listing->drops, &listing->drop,
+					&listing->more, listing->err);
 		return listing->ok && listing->more;
 	}
 	// What the chunk has before the window.
@@ -608,7 +578,6 @@ static bool by_lists(struct index_scan *scan, const struct kinds *kinds, const s
 		.slots = { .list = mem_alloc((size_t)1 << block_log2, sizeof *listing.slots.list),
 			   .taken = mem_alloc(words, sizeof *listing.slots.taken),
 			   .words = words },
-		.ahead = ahead,
 		.more = true,
 		.ok = true,
 		.err = err,
@@ -632,7 +601,7 @@ static bool by_lists(struct index_scan *scan, const struct kinds *kinds, const s
 	return ok;
 }
 
-// Through postings where that is less. `ahead`: a thread reads what is next.
+// Through postings where that is less. `ahead`: a thread reads those that are next.
 static bool go_through(struct index_scan *scan, const struct drops *drops, bool ahead,
 		       struct err *err)
 {
@@ -646,8 +615,8 @@ static bool go_through(struct index_scan *scan, const struct drops *drops, bool 
 		ok = are_fewer(scan, &kinds, &fewer, err);
 	if (ok)
 		ok = fewer ? by_lists(scan, &kinds, drops, ahead, err)
-			   : by_blocks(scan, first_block(scan), end_block(scan), ahead, drops,
-				       &drop, &more, err);
+			   : by_blocks(scan, first_block(scan), end_block(scan), drops, &drop,
+				       &more, err);
 	MEM_FREE(kinds.list, kinds.numbers, kinds.starts);
 	return ok;
 }

@@ -162,9 +162,10 @@ static __attribute__((noinline)) void note_foot(struct series *series,
 	     row->level.bytes - cells_cell(&scan->index->cells, cell).size);
 }
 
-// All rows go to the next bucket together: then a step asks for no time.
-static void series_run(void *context, const struct index_scan *scan,
-		       const struct index_scan_run *run)
+// All rows go to the next bucket together: then a step asks for no time. Aligned, as the loop is a
+// fifth slower where it begins somewhere in a line of the cache.
+static __attribute__((aligned(64))) void series_run(void *context, const struct index_scan *scan,
+						    const struct index_scan_run *run)
 {
 	struct series *series = context;
 	const struct cells *cells = &scan->index->cells;
