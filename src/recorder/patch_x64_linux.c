@@ -235,32 +235,37 @@ static bool patch_allowed(struct patch_page *page)
 	return page->used == 0;
 }
 
-// Pages for thunks within reach of `near`, new ones.
+static bool patch_make_page_at(struct patch_page *page, uintptr_t place, uintptr_t near)
+{
+	long at = kernel(__NR_mmap, place, PATCH_PAGES_BYTES, KERNEL_PROT_READ | KERNEL_PROT_WRITE,
+			 KERNEL_MAP_PRIVATE | KERNEL_MAP_ANONYMOUS | KERNEL_MAP_FIXED_NOREPLACE, -1,
+			 0);
+
+	if (kernel_failed(at))
+		return false;
+	page->at = (uint8_t *)at;
+	page->used = 0;
+	page->near = patch_started ? near : 0;
+	vm_own(page->at, PATCH_PAGES_BYTES, false);
+	late_pages(page->at, PATCH_PAGES_BYTES, false);
+	return true;
+}
+
+// Pages for thunks within reach of `near`, new ones: below it if that can be, since above an
+// executable its heap grows.
 //
-// 1 MiB below `near`, then 1 MiB above, then 2 MiB below, and so on, until the kernel has room, or
-// the distance is more than a jump reaches.
+// 1 MiB below `near`, then 2 MiB below, and so on, until the kernel has room, or the distance is
+// more than a jump reaches; then above, from as far as it reaches.
 static bool patch_make_page(struct patch_page *page, uintptr_t near)
 {
-	uintptr_t base = near & ~(uintptr_t)(PATCH_STEP - 1);
+	uintptr_t base = near & ~(uintptr_t)(PATCH_STEP - 1), far;
 
-	for (uintptr_t distance = PATCH_STEP; distance < PATCH_REACH; distance += PATCH_STEP) {
-		for (int below = 1; below >= 0; below--) {
-			long at = kernel(__NR_mmap, below ? base - distance : base + distance,
-					 PATCH_PAGES_BYTES, KERNEL_PROT_READ | KERNEL_PROT_WRITE,
-					 KERNEL_MAP_PRIVATE | KERNEL_MAP_ANONYMOUS |
-						 KERNEL_MAP_FIXED_NOREPLACE,
-					 -1, 0);
-
-			if (!kernel_failed(at)) {
-				page->at = (uint8_t *)at;
-				page->used = 0;
-				page->near = patch_started ? near : 0;
-				vm_own(page->at, PATCH_PAGES_BYTES, false);
-				late_pages(page->at, PATCH_PAGES_BYTES, false);
-				return patch_allowed(page);
-			}
-		}
-	}
+	for (far = PATCH_STEP; far < PATCH_REACH && far < base; far += PATCH_STEP)
+		if (patch_make_page_at(page, base - far, near))
+			return patch_allowed(page);
+	for (far = PATCH_REACH - PATCH_STEP; far >= PATCH_STEP; far -= PATCH_STEP)
+		if (patch_make_page_at(page, base + far, near))
+			return patch_allowed(page);
 	return false;
 }
 

@@ -60,6 +60,13 @@ def recorded_alike(way, name="statics.c"):
 
 
 @test
+def its_heap_grows_where_addresses_are_not_random():
+    path = build("static", "far_text.c")
+    equal("32\n", run([path]).out, "MiB without us")
+    equal("32\n", record([path], "--strict").out, "MiB")
+
+
+@test
 def what_gcc_links_is_exact_and_its_stacks_are_whole():
     for way in ("static", "pie"):
         trace = recorded_alike(way)
