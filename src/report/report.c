@@ -299,8 +299,8 @@ bool report_knows(const struct report *report, enum sites_question question)
 	return true;
 }
 
-// A process that was attached to frees blocks that the trace does not have from their beginning,
-// and so does one of Windows; they are no orphans. TRACE_NONE: of all selected processes.
+// A process that was attached to frees blocks that the trace does not have from their beginning;
+// they are no orphans. TRACE_NONE: of all selected processes.
 uint64_t report_before(const struct report *report, process_id process)
 {
 	const struct reader *reader = report->asked->reader;
@@ -309,7 +309,7 @@ uint64_t report_before(const struct report *report, process_id process)
 	ASSERT(process == TRACE_NONE || process < reader_processes_count(reader));
 	for (process_id id = 0; id < reader_processes_count(reader); id++)
 		if ((process == TRACE_NONE || process == id) &&
-		    reader_process(reader, id)->start != TRACE_START_FORK &&
+		    reader_process(reader, id)->start == TRACE_START_ATTACH &&
 		    query_has_process(&report->asked->selection.query, id))
 			frees += heap_process(report->heap, id)->inherited_frees;
 	return frees;

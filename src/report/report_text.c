@@ -147,7 +147,7 @@ static void write_exceptions(struct page *page, const struct heap_counts *counts
 		{ "failed", counts->failed, "calls that returned no memory" },
 		{ "inherited", counts->inherited_frees - before,
 		  "frees by a forked child of its parent's blocks" },
-		{ "before", before, "frees of blocks allocated before the recording" },
+		{ "before", before, "frees of blocks allocated before it was attached to" },
 		{ "before", counts->before.count,
 		  trimmed ? "blocks lived when the window begins to which it was trimmed"
 			  : "blocks were there when it was attached to; figures have them, too" },

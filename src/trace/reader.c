@@ -743,16 +743,6 @@ const struct trace_info *reader_info(const struct reader *reader)
 	return &reader->defs.info;
 }
 
-// A heap that was there before the recording has no call that made it, and no name.
-bool reader_inherits(const struct reader *reader, process_id process, heap_id heap)
-{
-	const struct trace_process *whose = reader_process(reader, process);
-	const struct trace_heap *found = reader_heap(reader, heap);
-
-	return (whose && trace_start_inherits(whose->start)) ||
-	       (found && found->handle && !found->created && !*found->name);
-}
-
 bool reader_is_windows(const struct reader *reader)
 {
 	return strncmp(reader_info(reader)->host, "Windows", 7) == 0;

@@ -156,11 +156,6 @@ bool reader_growing(const struct reader *reader);
 // that ended early by itself is sound and not complete.
 bool reader_sound(const struct reader *reader);
 
-// Whether such a process may free blocks of that heap that it was not seen to allocate: it was
-// forked or attached to, or it is a heap of Windows in which the system had blocks before the
-// recorder came, as a process's own (the environment, the loader's lists).
-bool reader_inherits(const struct reader *reader, process_id process, heap_id heap);
-
 // Whether it was recorded on Windows, on which the meaning of flags depends; what is known of the
 // recording at its beginning, and at its end.
 bool reader_is_windows(const struct reader *reader);

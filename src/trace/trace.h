@@ -307,7 +307,7 @@ enum trace_start {
 };
 
 // Whether such a process may free blocks that it was not seen to allocate. With an exec there are
-// none: its memory is new, but on Windows (reader_inherits).
+// none: its memory is new.
 static inline bool trace_start_inherits(uint8_t start)
 {
 	return start == TRACE_START_FORK || start == TRACE_START_ATTACH;

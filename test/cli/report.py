@@ -553,20 +553,6 @@ def on_windows_a_heap_is_named_by_the_same_rules_past_the_system_s_unnamed_code(
 
 
 @test
-def what_a_windows_heap_had_before_the_recording_is_no_orphan_once():
-    for made, before, orphans in (("", 2, 1), (" created=0x0", 0, 3)):
-        assemble("early", 'trace host="Windows x86_64"\nprocess p pid=1\nthread t p\n'
-                 f'heap h p handle=0x250000{made} ""\nstack s main\n'
-                 "@1 t malloc s h 0x10 8\n@2 t free h 0x40\n@3 t free h 0x40\n@4 t realloc s h 0x50 -> 0x60 16\n"
-                 "@5 t realloc-failed s h 0x70 1000\n@6 t free h 0x10\nend\n")
-        heap = json.loads(run("report", "--json", "early.tide").stdout)["heap"]
-        assert (heap["before_frees"], heap["orphan_frees"], heap["inherited_frees"]) == (before, orphans, 0), heap
-        for index in ("never", "always"):
-            total = json.loads(run("window", "--json", "early.tide", env={"TIDEMARK_INDEX": index}).stdout)["total"]
-            assert total["orphan_frees"] == orphans, (made, index, total)
-
-
-@test
 def own_heaps_are_in_json_as_they_are_in_text():
     for interpreter, begins in (("Go", "what its garbage collector"), ("node", "V8's heap as mappings"), ("perl", None)):
         assemble("named", f'process p pid=1\nthread t p\n@0 interpreter p value=0 "{interpreter}"\n'

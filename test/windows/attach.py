@@ -37,8 +37,7 @@ def attach(bits, *words):
     row = ask("window", trace, "--heap", heap)["total"]
     check(f"{name}: allocations and frees are exact",
           (row["count"], row["allocated"], row["freed_count"]) == (5000, 240000, 2500), row)
-    before = ask("report", trace)["heap"]["before_frees"]
-    check(f"{name}: frees from before are counted as such", row["orphan_frees"] == 0 and before >= 100, row, before)
+    check(f"{name}: frees from before are counted as such", row["orphan_frees"] == 100, row)
     row = ask("window", trace, "--heap", heap, "--from", "mark:work.begin", "--to",
               "mark:work.end")["total"]
     check(f"{name}: marks reach the trace", (row["count"], row["freed_count"]) == (5000, 2500), row)

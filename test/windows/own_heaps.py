@@ -14,25 +14,6 @@ libwin.need_wine()
 EXE = libwin.built("tidemark.exe")
 PROGRAM = os.path.join(libwin.SOURCE, "test", "programs", "win", "own_heap.c")
 TIDEMARK = os.environ["TIDEMARK"]
-SETS = """
-#include <stdio.h>
-#include <string.h>
-#include <windows.h>
-
-int main(void)
-{
-	static char value[20000];
-
-	memset(value, 'v', sizeof value - 1);
-	for (int i = 0; i < 5; i++) {
-		char name[] = { (char)('a' + i), 0 };
-
-		SetEnvironmentVariableA(name, value);
-	}
-	puts("done");
-	return 0;
-}
-"""
 GO = "what its garbage collector gives out is in no figure"
 
 
@@ -67,21 +48,8 @@ def said(bits, name, trace, heap, language=None, line=None):
     return process
 
 
-def environment(bits):
-    """The first variable that is set frees the environment that the process had before the recorder came."""
-    libwin.cross_compile(bits, "sets.exe", "-s", "sets.c")
-    done = libwin.wine(EXE, "record", "-f", "-o", "sets.tide", "--", "sets.exe", prefix="prefix", seconds=100, text=True)
-    check(f"{bits} bits: variables are set", done.returncode == 0 and "done" in done.stdout, done)
-    heap = ask("report", "sets.tide")["heap"]
-    check(f"{bits} bits: what was there before the recorder is no orphan", heap["orphan_frees"] == 0 and heap["before_frees"] > 0, heap)
-    check(f"{bits} bits: nor in a window", ask("window", "sets.tide")["total"]["orphan_frees"] == 0)
-
-
-with open("sets.c", "w", encoding="ascii") as FILE:
-    FILE.write(SETS)
 libwin.begin_prefix()
 for BITS in libwin.WIDTHS:
-    environment(BITS)
     build(BITS, "plain.exe")
     said(BITS, "plain", record(BITS, "plain.exe"), None)
     build(BITS, "gopher.exe", "-DSIGN_GO")

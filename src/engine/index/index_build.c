@@ -119,8 +119,6 @@ static uint32_t space_of_heap(struct index_work *work, const struct index_ahead_
 		index_ahead_rest(&work->ahead);
 		heap = reader_heap(work->reader, id);
 		work->index.odd |= !heap || heap->process != run->process;
-		index_pair_inherit(&work->pair, space,
-				   reader_inherits(work->reader, run->process, id));
 	}
 	return space;
 }

@@ -242,12 +242,6 @@ static void odd_begin(struct index_pair *pair, uint32_t space, uint64_t address,
 	*value = live_table_value(step_begin(pair, cell), cell);
 }
 
-void index_pair_inherit(struct index_pair *pair, uint32_t space, bool inherits)
-{
-	ASSERT(space < pair->spaces_count);
-	pair->spaces[space].forked |= inherits;
-}
-
 // A free of what is not known to live: true if it was inherited.
 static bool is_inherited(struct index_pair *pair, uint32_t space, uint64_t address)
 {

@@ -90,8 +90,6 @@ void index_pair_close(struct index_pair *pair);
 // The number of a heap of a process, new or known; it is the same as long as `pair` is open.
 // `forked` counts when the number is new.
 uint32_t index_pair_space(struct index_pair *pair, process_id process, heap_id heap, bool forked);
-// Before any of its frees: whether it may have blocks of before (reader_inherits).
-void index_pair_inherit(struct index_pair *pair, uint32_t space, bool inherits);
 
 // When the next calls are, and of which event of the trace; UINT64_MAX: of none, but of a note.
 void index_pair_at(struct index_pair *pair, uint64_t time_ns, uint64_t number);

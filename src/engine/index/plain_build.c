@@ -127,7 +127,7 @@ static void release_unknown(struct build *build, const struct trace_event *event
 	struct window_cell cell = cell_of(build, event);
 	bool inherited = false;
 
-	if (reader_inherits(build->reader, process, event->heap))
+	if (trace_start_inherits(reader_process(build->reader, process)->start))
 		map_put(&build->inherited[process], address, &inherited);
 	if (inherited) {
 		build->steps->inherited++;

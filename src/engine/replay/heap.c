@@ -62,7 +62,7 @@ void heap_free(struct heap *heap)
 	}
 	for (size_t i = 0; i < heap->threads_count; i++)
 		mem_free(heap->threads[i].pending);
-	MEM_FREE(heap->processes, heap->threads, heap->early, heap->stack_site);
+	MEM_FREE(heap->processes, heap->threads, heap->stack_site);
 	mem_area_fini(&heap->table);
 	map_fini(&heap->sites_else);
 	MEM_FREE(heap->variances, heap->held, heap->near, heap->met, heap);
@@ -79,11 +79,6 @@ void heap_add_process(struct heap *heap, bool forked)
 		.selected = !heap->query || query_has_process(heap->query, id),
 	};
 	heap->processes_count++;
-}
-
-void heap_add_heap(struct heap *heap, bool early)
-{
-	*MEM_ADD(heap->early, heap->early_count, heap->early_capacity) = early;
 }
 
 void heap_add_thread(struct heap *heap, process_id process)
@@ -356,15 +351,15 @@ static void count_unknown(struct heap *heap, struct heap_thread_state *thread, b
 		counts->orphan_frees += (uint64_t)one;
 }
 
-// A free of an address where nothing is known to live. Each address of a block of before may be
-// freed once (heap_add_process, heap_add_heap): a second free of it is an orphan.
-static void release_unknown(struct heap *heap, struct heap_thread_state *thread, heap_id at,
-			    uint64_t address, struct pending *pending)
+// A free of an address where nothing is known to live. A forked process may free each address of
+// its parent's once: a second free of it is an orphan.
+static void release_unknown(struct heap *heap, struct heap_thread_state *thread, uint64_t address,
+			    struct pending *pending)
 {
 	struct heap_process_state *process = &heap->processes[thread->process];
 
 	pending->inherited = false;
-	if (process->forked || (at < heap->early_count && heap->early[at]))
+	if (process->forked)
 		map_put(&process->inherited, address, &pending->inherited);
 	count_unknown(heap, thread, pending->inherited, 1);
 }
@@ -392,7 +387,7 @@ static inline void release(struct heap *heap, struct heap_thread_state *thread,
 		pending->known = blocks_take_at(blocks, address, BLOCKS_NO_HINT, &pending->block);
 	}
 	if (!pending->known) {
-		release_unknown(heap, thread, event->heap, address, pending);
+		release_unknown(heap, thread, address, pending);
 		return;
 	}
 	pending->size = blocks_size(blocks, &pending->block);

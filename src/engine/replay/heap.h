@@ -11,8 +11,7 @@
 //                    live_at_exit.
 //     lost_frees     an allocation at an address that was still alive: its end was not seen.
 //     inherited      frees, by a forked process, of a block that it did not allocate: its
-//                    parent's; or of a block of before the recording (reader_inherits). Each
-//                    address counts once.
+//                    parent's. Each address counts once.
 //     orphans        frees of an address where nothing is known to live.
 //     failed         calls that returned no memory; they count nowhere else.
 //     temporary      blocks freed by the thread that allocated them, before its next allocation.
@@ -111,8 +110,6 @@ void heap_free(struct heap *heap); // NULL is allowed
 
 // Define the next process or thread: ids count from 0. `forked`: a copy of another process.
 void heap_add_process(struct heap *heap, bool forked);
-// The next heap: `early`, it was there before the recording, and so were blocks in it.
-void heap_add_heap(struct heap *heap, bool early);
 void heap_add_thread(struct heap *heap, process_id process);
 
 // The next item of the trace. An event of an unknown thread is ignored.

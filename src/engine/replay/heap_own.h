@@ -88,8 +88,6 @@ struct heap {
 	uint32_t *met;          // the spots of those that are near
 	uint32_t met_count;
 
-	bool *early; // by heap id: it may have blocks of before
-	size_t early_count, early_capacity;
 	struct heap_process_state *processes;
 	size_t processes_count, processes_capacity;
 	struct heap_thread_state *threads;

@@ -29,12 +29,6 @@ void heap_learn(struct heap *heap, const struct reader *reader)
 
 		heap_add_process(heap, trace_start_inherits(reader_process(reader, id)->start));
 	}
-	while (heap->early_count < reader_heaps_count(reader)) {
-		heap_id id = (heap_id)heap->early_count;
-		const struct trace_heap *found = reader_heap(reader, id);
-
-		heap_add_heap(heap, found && reader_inherits(reader, found->process, id));
-	}
 	while (heap->threads_count < reader_threads_count(reader)) {
 		thread_id id = (thread_id)heap->threads_count;
 
@@ -217,8 +211,7 @@ static enum reader_item read_events(struct heap *heap, struct reader *reader,
 				break;
 			runs_count++;
 			count += run->calls.count > 0 ? run->calls.count : 1;
-			if (heap->early_count < reader_heaps_count(reader) ||
-			    (run->calls.count == 0 && event->thread >= heap->threads_count))
+			if (run->calls.count == 0 && event->thread >= heap->threads_count)
 				heap_learn(heap, reader);
 			else if (run->calls.count > 0 && run->calls.thread >= heap->threads_count)
 				heap_learn(heap, reader);

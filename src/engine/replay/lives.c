@@ -248,9 +248,8 @@ static void begin(struct lives *lives, const struct trace_event *event, process_
 		lives->watcher.begin(lives->watcher.context, &block);
 }
 
-// A block that no event began. An address that is freed for the first time is of before where there
-// may be such blocks (a forked process has its parent's); the second time it is an orphan. A lean
-// table makes no difference.
+// A block that no event began. An address that a forked process frees for the first time is of its
+// parent's; the second time it is an orphan. A lean table makes no difference.
 static struct lives_block unknown(struct lives *lives, process_id process,
 				  const struct trace_event *event, uint64_t address)
 {
@@ -265,7 +264,7 @@ static struct lives_block unknown(struct lives *lives, process_id process,
 	};
 	bool first = false;
 
-	if (reader_inherits(lives->reader, process, event->heap))
+	if (trace_start_inherits(reader_process(lives->reader, process)->start))
 		map_put(inherited_of(lives, process), address, &first);
 	if (first)
 		block.origin = LIVES_INHERITED;
