@@ -137,7 +137,7 @@ const struct command cmd_findings = {
 	.brief = "say what is wrong or could be cheaper, with proof and what to do",
 	.usage = "FILE [options]",
 	.text = "Looks for what an expert would look for: memory that grows without end, peaks\n"
-		"made by few short buffers, temporaries, containers that grow step by step,\n"
+		"made by a short spike, temporaries, containers that grow step by step,\n"
 		"small blocks that cost more than they hold, pages that stay, blocks freed\n"
 		"twice ... Each finding says what was seen, how sure it is, the figures and the\n"
 		"stack, the command that shows it, what to do, and what it would save. What a\n"

@@ -152,6 +152,65 @@ def a_peak_of_one_short_buffer_is_told_and_a_plateau_is_not():
 
 
 @test
+def a_short_spike_makes_the_peak_by_however_many_blocks_and_sites():
+    def program(sites, ripples=0, blocks=512):
+        trace = Trace()
+        trace.alloc(0, stack("base"), 2 * MIB)
+        made = [trace.alloc(5 * SECOND + i, stack(f"part{i % sites}"), 16384) for i in range(blocks)]
+        for ripple in range(ripples):  # each a spike of its own, on top of what the sites made
+            time_us = 5 * SECOND + 1000 * (ripple + 1)
+            trace.free(time_us + 100, trace.alloc(time_us, stack("ripple"), 256 << 10))
+        for i, block in enumerate(made):
+            trace.free(5 * SECOND + 20000 + i, block)
+        return trace
+
+    [peak] = found(program(1), "peak", end_us=10 * SECOND)
+    equal(("part0", 8 * MIB, 512), (site(peak), peak["saves"]["peak_bytes"], peak["figures"]["site_count"]))
+    check(peak["what"].startswith("8.0 MiB in 512 blocks of part0 come on top of the rest for "), peak)
+    [peak] = found(program(8), "peak", end_us=10 * SECOND)
+    equal(8 * MIB, peak["saves"]["peak_bytes"])
+    check(peak["what"].startswith("8.0 MiB from 8 stacks (most of it, 1.0 MiB, from part0) come on top"), peak)
+    [peak] = found(program(1, ripples=3), "peak", end_us=10 * SECOND)
+    equal(("part0", 8 * MIB), (site(peak), peak["saves"]["peak_bytes"]))
+    check("and the peak of 10.2 MiB stands on that." in peak["what"], peak)
+
+
+@test
+def a_peak_is_told_beside_what_lives_all_the_time_and_where_it_comes_again():
+    def program(spikes, length_us, other=0):
+        trace = Trace()
+        trace.alloc(0, stack("table"), 64 << 10)
+        base = trace.alloc(1000, stack("base"), 5 * MIB)
+        for i in range(spikes):
+            trace.free((2 + i) * SECOND + length_us, trace.alloc((2 + i) * SECOND, stack("export"), 64 * MIB))
+        if other:
+            trace.free(9 * SECOND + 1000, trace.alloc(9 * SECOND, stack("other"), other))
+        trace.free(10 * SECOND - 1000, base)  # as it ends: no level outside of the spike is as high
+        return trace
+
+    for spikes, other in ((1, 0), (2, 0), (5, 0), (5, 40 * MIB), (1, 64 * MIB)):
+        told = found(program(spikes, 20000, other), "peak", end_us=10 * SECOND)
+        if other == 64 * MIB:
+            equal([], told, "another one as high")
+            continue
+        [peak] = told
+        equal(("export", 64 * MIB - other), (site(peak), peak["saves"]["peak_bytes"]))
+        check(f"the highest level would be {'45.1' if other else '5.1'} MiB" in peak["why"], peak)
+        equal(spikes > 1, f"such a spike comes {spikes} times; without them" in peak["why"], peak)
+
+
+@test
+def a_peak_of_a_buffer_that_is_enlarged_for_a_short_time_is_told():
+    trace = Trace()
+    block = trace.alloc(0, stack("base"), 2 * MIB)
+    block = trace.realloc(5 * SECOND, stack("base"), block, 10 * MIB)
+    trace.realloc(5 * SECOND + 20000, stack("base"), block, 2 * MIB)
+    [peak] = found(trace, "peak", end_us=10 * SECOND)
+    equal(8 * MIB, peak["saves"]["peak_bytes"])
+    check(peak["what"].startswith("8.0 MiB more in blocks of base come on top"), peak)
+
+
+@test
 def equal_buffers_that_never_overlap_are_told_and_overlapping_ones_are_not():
     def program(length_us):
         trace = Trace()

@@ -95,10 +95,11 @@ const struct findings_kind findings_kinds[] = {
 	  "As growth, but less than a ninth of it is in the first two thirds of the time. Record "
 	  "longer to distinguish a leak from the last tooth of a saw.",
 	  findings_growth_lately },
-	{ "peak", "a peak made by few short buffers", FINDINGS_SAVING, FINDINGS_FREES,
-	  "The highest level of all is a spike that takes less than a tenth of the time, rises "
-	  "by a quarter of the peak or more, and at most sixteen blocks of one site make half of "
-	  "it. What it would save is the distance to the next highest level.",
+	{ "peak", "a short spike makes the peak", FINDINGS_SAVING, FINDINGS_FREES,
+	  "The highest level of all is a spike that takes less than a quarter of the time, at "
+	  "half its height, and rises by a quarter of the peak or more. The site is named that "
+	  "holds most of it; where that is less than half, also how many share in it. What it "
+	  "would save is the distance to the next highest level, but not more than these blocks.",
 	  findings_peak },
 	{ "constant-growth", "a buffer grows by constant amounts", FINDINGS_SAVING, CALLS,
 	  "Reallocations that enlarge a buffer by the same amount as the one before, three in four "

@@ -2,22 +2,24 @@
 // caches, steps, peaks, buffers that could be reused.
 //
 // These are judged by curves: growth (engine/trend.h), levels that a site reached and kept, peaks
-// by few blocks. Each has a least size that matters, a part of the program's own peak, so that a
+// that a spike makes. Each has a least size that matters, a part of the program's own peak, so that a
 // program of 2 GiB is not told of 100 KiB. With a peak of 512 MiB a site must have grown by a 50th
 // of that, 10.2 MiB, to be named; with a peak of 5 MiB by 256 KiB, which is the least.
 #include "report/find/findings_own.h"
 
 #include "base/mem.h"
+#include "base/sort.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum {
-	// Blocks of the first maker of a spike: more are no few buffers.
-	PEAK_BLOCKS_MAX = 16,
 	// Of the peak: what the spike must rise by.
 	PEAK_RISE_PART = 4,
 	// Of the time: how long it may take at half its height.
-	PEAK_TIME_PART = 10,
+	PEAK_TIME_PART = 4,
+	// Hills in each other, and equal ones, that are looked at.
+	PEAK_OTHERS_MAX = 8,
 	REUSE_COUNT_MIN = 10,
 	// From where on glibc gives a block a mapping of its own, and each of them has to be
 	// touched again.
@@ -328,37 +330,85 @@ bool findings_step(struct findings *findings, const struct findings_kind *kind, 
 
 // ---- peaks and series ----
 
-// The highest level beside a spike: of the other spikes, of the ends, and what it stands on. Where
-// there are more spikes than were found one by one, of all steps before it and behind it.
-static bool level_without(const struct findings *findings, const struct spikes_row *without,
-			  uint64_t *highest, struct err *err)
+// Whether one site is half of a spike.
+static bool is_alone(const struct spikes_row *row)
+{
+	return (uint64_t)row->spike_sites[0].bytes >= row->risen / 2;
+}
+
+// What made a spike: its first site, if that is half of it, or all.
+static uint64_t made_by(const struct spikes_row *row)
+{
+	return is_alone(row) ? (uint64_t)row->spike_sites[0].bytes : row->risen;
+}
+
+// Whether a row is `of` once more: by the same site.
+static bool is_again(const struct spikes_row *row, const struct spikes_row *of)
+{
+	return row == of || (!row->cut && row->spike_sites_count > 0 && is_alone(row) &&
+			     is_alone(of) && row->spike_sites[0].place == of->spike_sites[0].place);
+}
+
+// Edges between which a level is a spike's.
+struct part {
+	uint64_t from, to;
+	uint64_t made; // bytes, by made_by
+};
+
+SORT_ORDER(by_begin, struct part, SORT_RISES(from), SORT_RISES(to))
+
+// All of the row, but no more on either side than it is above half its height: if the level goes
+// from 0 to 5 at once, ten seconds later to 70 for 100 ms and back to 5, where it stays, then 5 is
+// no part of the spike of 70, though it has begun with it.
+static struct part part_of(const struct findings *findings, const struct spikes_row *row)
+{
+	uint64_t tick_ns = reader_info(findings->asked->reader)->tick_ns;
+	uint64_t beside_ns = row->half_end_ns - row->half_begin_ns;
+	struct part part = { row->begin_edge, row->end_edge, made_by(row) };
+
+	beside_ns = beside_ns > tick_ns ? beside_ns : tick_ns;
+	if (row->begin_ns + beside_ns < row->half_begin_ns)
+		part.from = window_edge_at(findings->asked->window, row->half_begin_ns - beside_ns);
+	if (row->half_end_ns + beside_ns < row->end_ns)
+		part.to = window_edge_at(findings->asked->window, row->half_end_ns + beside_ns);
+	return part;
+}
+
+// What there is beside a spike.
+struct beside {
+	uint64_t level; // the highest, without those that come again
+	size_t times;   // it comes: once, and as often as another one of its site is half as large
+};
+
+static bool look_beside(const struct findings *findings, const struct spikes_row *without,
+			struct beside *beside, struct err *err)
 {
 	const struct spikes *spikes = &findings->facts->spikes;
-	struct query_context *asked = findings->asked;
-	struct query_context_peak before, behind;
-	uint64_t level = without->hill.base;
+	struct part *parts = mem_alloc(spikes->rows_count + 1, sizeof *parts);
+	uint64_t at = findings->asked->from, made = made_by(without);
+	size_t count = 0;
+	bool ok = true;
 
-	for (size_t i = 0; i < spikes->rows_count; i++) {
-		const struct spikes_row *row = &spikes->rows[i];
-		bool apart = row->end_ns <= without->begin_ns || row->begin_ns >= without->end_ns;
+	for (size_t i = 0; i < spikes->rows_count; i++)
+		if (is_again(&spikes->rows[i], without))
+			parts[count++] = part_of(findings, &spikes->rows[i]);
+	qsort(parts, count, sizeof *parts, by_begin);
+	parts[count] = (struct part){ findings->asked->to, findings->asked->to, 0 };
+	// What remains beside these blocks at the peak itself.
+	beside->level = spikes->peak > made ? spikes->peak - made : 0;
+	beside->times = 0;
+	for (size_t i = 0; i <= count && ok; i++) {
+		struct query_context_peak peak = { 0 };
 
-		if (row != without && apart && row->hill.top > level)
-			level = row->hill.top;
+		if (parts[i].from >= at) {
+			ok = query_context_peak(findings->asked, at, parts[i].from, &peak, err);
+			beside->times += parts[i].made > 0 && parts[i].made >= made / 2;
+		}
+		beside->level = peak.bytes > beside->level ? peak.bytes : beside->level;
+		at = parts[i].to > at ? parts[i].to : at;
 	}
-	if (spikes->rows_total > spikes->rows_count) {
-		uint64_t end = window_edge_at(asked->window, without->end_ns);
-
-		if (!query_context_peak(asked, asked->from, without->begin_edge, &before, err) ||
-		    !query_context_peak(asked, end < asked->to ? end : asked->to, asked->to,
-					&behind, err))
-			return false;
-		level = before.bytes > level ? before.bytes : level;
-		level = behind.bytes > level ? behind.bytes : level;
-	}
-	if (spikes->level_from > level)
-		level = spikes->level_from;
-	*highest = spikes->level_to > level ? spikes->level_to : level;
-	return true;
+	mem_free(parts);
+	return ok;
 }
 
 // The most that a process had in memory or swapped out, as the kernel counted; 0: not known.
@@ -373,21 +423,49 @@ static uint64_t had_at_most(const struct findings *findings, process_id id)
 // as a buffer for the largest case is, not more than the process had: of 200 MiB with 7 in memory
 // that is 7.
 static uint64_t saves_without(const struct findings *findings, const struct spikes_row *row,
-			      uint64_t next)
+			      const struct beside *beside)
+{
+	const struct query_context_place *place =
+		&findings->asked->places[row->spike_sites[0].place];
+	uint64_t had = had_at_most(findings, place->process);
+	uint64_t peak = findings->facts->spikes.peak;
+	uint64_t saves = peak > beside->level ? peak - beside->level : 0;
+
+	return had && had < saves ? had : saves;
+}
+
+// Who made it: "8.0 MiB in 1 block of export", or of many sites "8.0 MiB from 12 stacks (most of
+// them, 2.0 MiB, of parse)". A buffer that was there before and is enlarged is no block more.
+static void say_peak(const struct findings *findings, struct finding *finding,
+		     const struct spikes_row *row)
 {
 	const struct spikes_maker *maker = &row->spike_sites[0];
-	uint64_t had = had_at_most(findings, findings->asked->places[maker->place].process);
-	uint64_t peak = findings->facts->spikes.peak, saves = peak > next ? peak - next : 0;
+	const char *function = findings_function(findings, finding->stack);
+	bool one = maker->count == 1 && is_alone(row), stands = row->hill.body < row->hill.top;
+	struct str made = { 0 };
 
-	if (saves > (uint64_t)maker->bytes)
-		saves = (uint64_t)maker->bytes;
-	return had && had < saves ? had : saves;
+	if (!is_alone(row))
+		str_format(&made, "%s from %zu stacks (most of it, %s, from %s)",
+			   STR_BYTES(row->risen), row->spike_sites_count + row->spike_sites_rest,
+			   STR_BYTES((uint64_t)maker->bytes), function);
+	else if (maker->count > 0)
+		str_format(&made, "%s in %s block%s of %s", STR_BYTES((uint64_t)maker->bytes),
+			   STR_COUNT((uint64_t)maker->count), one ? "" : "s", function);
+	else
+		str_format(&made, "%s more in blocks of %s", STR_BYTES((uint64_t)maker->bytes),
+			   function);
+	findings_say(&finding->what, "%s %s on top of the rest for %s%s the peak of %s%s.",
+		     str_get(&made), one ? "comes" : "come",
+		     spikes_lasted(row, findings->asked->reader, (char[64]){ 0 }),
+		     stands ? ", and" : ": that makes", STR_BYTES(row->hill.top),
+		     stands ? " stands on that" : "");
+	str_fini(&made);
 }
 
 // What was never resident saves no memory, however much was asked for: if the process had less in
 // memory than these blocks are large, that is said, and the figure is given.
 static void tell_peak(struct findings *findings, const struct findings_kind *kind,
-		      const struct spikes_row *row, uint64_t next, uint64_t saves)
+		      const struct spikes_row *row, const struct beside *beside)
 {
 	const struct spikes *spikes = &findings->facts->spikes;
 	const struct spikes_maker *maker = &row->spike_sites[0];
@@ -396,10 +474,10 @@ static void tell_peak(struct findings *findings, const struct findings_kind *kin
 		findings_add(findings, kind, FINDINGS_CERTAIN, place->process, place->stack);
 	uint64_t had = had_at_most(findings, place->process);
 	uint64_t tick_ns = reader_info(findings->asked->reader)->tick_ns;
-	struct str untouched = { 0 };
+	struct str untouched = { 0 }, again = { 0 };
 
-	ASSERT(maker->count > 0 && row->hill.top == spikes->peak);
-	if (had && had < (uint64_t)maker->bytes) {
+	ASSERT(row->hill.top == spikes->peak && row->spike_sites_count > 0);
+	if (had && had < made_by(row)) {
 		str_format(&untouched,
 			   "; the process had %s in memory at most: of these blocks no more "
 			   "was ever touched",
@@ -414,54 +492,82 @@ static void tell_peak(struct findings *findings, const struct findings_kind *kin
 		finding->from_ns -= finding->from_ns < tick_ns ? finding->from_ns : tick_ns;
 		finding->to_ns += tick_ns;
 	}
-	finding->saves_bytes = saves;
-	findings_say(&finding->what,
-		     "%s in %s block%s of %s %s on top of the rest for %s: that makes the peak of "
-		     "%s.",
-		     STR_BYTES((uint64_t)maker->bytes), STR_COUNT((uint64_t)maker->count),
-		     maker->count == 1 ? "" : "s", findings_function(findings, finding->stack),
-		     maker->count == 1 ? "comes" : "come",
-		     spikes_lasted(row, findings->asked->reader, (char[64]){ 0 }),
-		     STR_BYTES(spikes->peak));
-	findings_say(&finding->why, "measured; without it the highest level would be %s%s",
-		     STR_BYTES(next), str_get(&untouched));
+	finding->saves_bytes = saves_without(findings, row, beside);
+	say_peak(findings, finding, row);
+	if (beside->times > 1)
+		str_format(&again, "such a spike comes %s times; ", STR_COUNT(beside->times));
+	findings_say(&finding->why, "measured; %swithout %s the highest level would be %s%s",
+		     str_get(&again), beside->times > 1 ? "them" : "it", STR_BYTES(beside->level),
+		     str_get(&untouched));
 	str_fini(&untouched);
+	str_fini(&again);
 	findings_say(&finding->advice, "work in parts, or free what is no longer needed before "
 				       "these blocks are allocated");
 	findings_figure(finding, "peak_bytes", "peak", FINDINGS_BYTES, spikes->peak);
 	findings_figure(finding, "rise_bytes", "rise", FINDINGS_BYTES, row->risen);
 	findings_figure(finding, "site_bytes", "of this site", FINDINGS_BYTES,
 			(uint64_t)maker->bytes);
-	findings_figure(finding, "site_count", "blocks", FINDINGS_COUNT, (uint64_t)maker->count);
+	findings_figure(finding, "site_count", "blocks", FINDINGS_COUNT,
+			maker->count > 0 ? (uint64_t)maker->count : 0);
 	findings_figure(finding, "top_ns", "at", FINDINGS_TIME, row->top_ns);
 	findings_command(findings, finding, "transients", "", true, false);
 }
 
-// Only the highest spike is looked at, and only if it is one spike and no group of them. The loop
-// ends there in any case: whatever is below the peak cannot lower it.
+// Whether a spike, or what several have below them, rises to the peak, far and for a short time.
+static bool makes_peak(const struct findings *findings, const struct spikes_row *row)
+{
+	uint64_t length_ns = findings->asked->to_ns - findings->asked->from_ns;
+
+	return !row->cut && row->hill.top == findings->facts->spikes.peak &&
+	       row->spike_sites_count > 0 && row->risen >= row->hill.top / PEAK_RISE_PART &&
+	       row->half_end_ns - row->half_begin_ns <= length_ns / PEAK_TIME_PART;
+}
+
+// Whether it is one of the first few that make the peak, and not one of them once more.
+static bool is_looked_at(const struct findings *findings, size_t number)
+{
+	const struct spikes *spikes = &findings->facts->spikes;
+	size_t others = 0;
+
+	if (!makes_peak(findings, &spikes->rows[number]))
+		return false;
+	for (size_t i = 0; i < number && others < PEAK_OTHERS_MAX; i++) {
+		if (!makes_peak(findings, &spikes->rows[i]))
+			continue;
+		if (is_again(&spikes->rows[number], &spikes->rows[i]))
+			return false;
+		others++;
+	}
+	return others < PEAK_OTHERS_MAX;
+}
+
+// One finding: the peak is one moment. Of what lies in each other there, that is told which would
+// save most: of a hill of 200 MiB with one of 60 on it, the hill.
 bool findings_peak(struct findings *findings, const struct findings_kind *kind, struct err *err)
 {
 	const struct spikes *spikes = &findings->facts->spikes;
-	uint64_t length_ns = findings->asked->to_ns - findings->asked->from_ns;
+	const struct spikes_row *most = NULL;
+	struct beside most_beside = { 0 };
+	uint64_t most_saves = 0;
 
 	for (size_t i = 0; i < spikes->rows_count; i++) {
 		const struct spikes_row *row = &spikes->rows[i];
-		const struct spikes_maker *maker = &row->spike_sites[0];
-		uint64_t next, saves;
+		struct beside beside;
+		uint64_t saves;
 
-		if (row->hill.spikes != 1 || row->cut || row->hill.top != spikes->peak ||
-		    !row->spike_sites_count || maker->count < 1 || maker->count > PEAK_BLOCKS_MAX ||
-		    (uint64_t)maker->bytes < row->risen / 2 ||
-		    row->risen < spikes->peak / PEAK_RISE_PART ||
-		    (row->half_end_ns - row->half_begin_ns) > length_ns / PEAK_TIME_PART)
+		if (!is_looked_at(findings, i))
 			continue;
-		if (!level_without(findings, row, &next, err))
+		if (!look_beside(findings, row, &beside, err))
 			return false;
-		saves = saves_without(findings, row, next);
-		if (saves >= findings_bytes_min(findings))
-			tell_peak(findings, kind, row, next, saves);
-		break;
+		saves = saves_without(findings, row, &beside);
+		if (saves <= most_saves)
+			continue;
+		most = row;
+		most_beside = beside;
+		most_saves = saves;
 	}
+	if (most != NULL && most_saves >= findings_bytes_min(findings))
+		tell_peak(findings, kind, most, &most_beside);
 	return true;
 }
 

@@ -527,6 +527,7 @@ static bool walk_row(struct spikes_row *row, uint64_t edge, uint64_t time_ns, ui
 	if (rising || !low)
 		return true;
 	row->end_ns = time_ns;
+	row->end_edge = edge;
 	return false;
 }
 
@@ -644,6 +645,7 @@ static bool find_intervals(const struct spikes *spikes, struct query_context *as
 
 		row->cut = true;
 		row->end_ns = asked->to_ns;
+		row->end_edge = asked->to;
 		if (row->half_end_ns == 0)
 			row->half_end_ns = asked->to_ns;
 	}

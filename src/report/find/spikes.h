@@ -44,7 +44,7 @@ struct spikes_maker {
 // recording began. `hill` has the levels in bytes.
 struct spikes_row {
 	struct prominence_hill hill;
-	uint64_t begin_edge;
+	uint64_t begin_edge, end_edge;
 	uint64_t begin_ns, end_ns, top_ns;
 	uint64_t half_begin_ns, half_end_ns; // when it rose above half its height, and fell back
 	bool cut;                            // it ends with the window
