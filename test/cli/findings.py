@@ -826,13 +826,34 @@ def pages_of_windows_heaps_are_told_and_of_full_ones_or_a_short_run_they_are_not
 
 
 @test
-def of_a_process_that_frees_all_it_has_as_it_ends_no_page_is_told():
+def of_a_process_that_frees_all_it_has_as_it_ends_no_free_page_is_told_and_pinned_ones_are_of_before():
     late = 20 * SECOND * 1000 - 1000
     equal([], listed(*sparse("cleared", 8, 20, freed=late), "free-pages"))
-    equal([], listed(*sparse("kept", 2, 20, freed=late), "pinned"))
+    [one] = listed(*sparse("kept", 2, 20, freed=late), "pinned")
+    check("before the process freed most" in one["why"] and "--at" in one["command"], one)
     told = answer("findings", "kept.tide")
-    check(any(one["kind"] == "pinned" and "before its end" in one["why"]
+    check(any(one["kind"] == "free-pages" and "before its end" in one["why"]
               for one in told["not_looked_for"]), told)
+
+
+@test
+def pages_that_were_pinned_until_a_process_cleared_up_are_told_and_in_a_brief_one_most_of_all_pages():
+    def cleared(name, every, seconds):
+        name, lines = sparse(name, every, seconds)
+        end = lines.pop()
+        lines = [line for line in lines if not line.startswith(("snapshot", "mapping", "pages"))]
+        lines += [f"@{seconds * SECOND * 1000 - 1000} t free {HEAP + page * PAGE + 16}" for page in range(0, 2048, every)]
+        return name, lines + [end]
+
+    [one] = listed(*cleared("cleared", 2, 20), "pinned")
+    equal(("node", 1024 * PAGE, "likely", None),
+          (site(one), one["figures"]["pages_bytes"], one["sure"], one["saves"]["end_bytes"]))
+    check("of node at 5.000 ns." in one["what"] or "at " in one["what"], one)
+    shown = run(*one["command"].split()).stdout
+    check("4.0 MiB" in shown and "node" in shown, shown)
+    [one] = listed(*sparse("brief", 1, 2), "pinned")
+    equal(2048 * PAGE, one["saves"]["end_bytes"])
+    equal([], listed(*sparse("halfbrief", 2, 2), "pinned"))
 
 
 # ---- addresses ----

@@ -137,10 +137,11 @@ const struct findings_kind findings_kinds[] = {
 	  findings_untouched },
 	{ "pinned", "few small blocks keep pages", FINDINGS_SAVING,
 	  FINDINGS_EVERY_CALL | FINDINGS_ADDRESSES | FINDINGS_NO_FILTER | FINDINGS_MOMENT,
-	  "At the end of a process that ran for ten seconds or more, pages of the heap on which "
-	  "only a few small blocks are (tidemark pins). Long-lived small blocks that are "
-	  "allocated among short-lived ones do that: allocate them early, together, or from a "
-	  "pool of their own.",
+	  "Pages of the heap on which only a few small blocks are (tidemark pins), at the end of "
+	  "a process; where it freed most of what it had in the last twentieth of its time, "
+	  "before that. A twentieth of all its pages; of a process of less than ten seconds two "
+	  "thirds. Long-lived small blocks that are allocated among short-lived ones do that: "
+	  "allocate them early, together, or from a pool of their own.",
 	  findings_pinned },
 	{ "free-pages", "free pages that could go back", FINDINGS_NOTE,
 	  FINDINGS_EVERY_CALL | FINDINGS_PAGES | FINDINGS_NO_FILTER | FINDINGS_MOMENT,

@@ -357,8 +357,14 @@ static struct findings_last *last_of(struct findings_facts *facts, process_id pr
 	return MEM_FILL(facts->lasts, facts->lasts_count, facts->lasts_capacity, process);
 }
 
-// Made for all processes up to this one, as they come. A twentieth of its time: of a process that
-// ran for 100 s the last 5 s. What runs on has no last part.
+uint64_t findings_last_part(const struct trace_process *process)
+{
+	if (process->exit == TRACE_EXIT_UNKNOWN || process->ended_ns <= process->began_ns)
+		return 0;
+	return process->ended_ns - (process->ended_ns - process->began_ns) / LAST_PART;
+}
+
+// Made for all processes up to this one, as they come.
 static struct last_part *last_part_of(struct pass *pass, process_id process)
 {
 	while (pass->parts_count <= process) {
@@ -366,8 +372,8 @@ static struct last_part *last_part_of(struct pass *pass, process_id process)
 								(process_id)pass->parts_count);
 		struct last_part part = { .first = UINT64_MAX };
 
-		if (of && of->exit != TRACE_EXIT_UNKNOWN && of->ended_ns > of->began_ns)
-			part.began_ns = of->ended_ns - (of->ended_ns - of->began_ns) / LAST_PART;
+		if (of)
+			part.began_ns = findings_last_part(of);
 		*MEM_ADD(pass->parts, pass->parts_count, pass->parts_capacity) = part;
 	}
 	return &pass->parts[process];

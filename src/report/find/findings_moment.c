@@ -9,6 +9,8 @@
 #include "report/find/chunk_extent.h"
 #include "report/find/pins.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -256,22 +258,21 @@ bool findings_untouched(struct findings *findings, const struct findings_kind *k
 
 static const struct pins_options pins_options = { .live_max = PINNED_MAX };
 
-// Whether a process freed, as the last thing that it did, more than it left: for example 4 MiB of
-// 4.3 by its destructors. That pages are free then is expected, and not a mistake.
-static bool has_cleared_up(const struct findings *findings, const struct pins *pins)
-{
-	const struct findings_facts *facts = findings->facts;
+// The pages of the process with most blocks at one moment.
+struct pages_then {
+	struct query_context asked; // opened once more on what is open already, without filters
+	struct pins pins;
+	char at[32]; // as --at has it; "": the end
+};
 
-	return pins->process < facts->lasts_count &&
-	       facts->lasts[pins->process].cleared > pins->live_bytes;
+static void pages_then_fini(struct pages_then *then)
+{
+	pins_fini(&then->pins);
+	query_context_close(&then->asked);
 }
 
-// The pages at the end, of the process with most blocks. False: there are none, it was brief, it
-// has cleared up, or its allocator is one whose own pages look free.
-// True: the caller ends both (pins_fini, query_context_close). The context is opened once more on
-// what is open already, at the end of the trace and without filters.
-static bool read_pages(struct findings *findings, const struct findings_kind *kind,
-		       struct query_context *at_end, struct pins *pins)
+// False: there are no blocks, and nothing to end.
+static bool pages_then_init(const struct findings *findings, struct pages_then *then)
 {
 	static const struct selection_words no_words;
 	const struct query_context_options options = {
@@ -280,72 +281,128 @@ static bool read_pages(struct findings *findings, const struct findings_kind *ki
 		.words = &no_words,
 		.opened = findings->asked->opened,
 		.window = findings->asked->options.window,
+		.at = *then->at ? then->at : NULL,
 	};
 	struct err ignored = { 0 };
 
-	if (!query_context_open(at_end, &options, &ignored))
+	if (!query_context_open(&then->asked, &options, &ignored))
 		return false;
-	if (pins_init(pins, at_end, &pins_options, &ignored) &&
-	    findings_lasts(findings, pins->process)) {
-		if (!reader_is_windows(findings->asked->reader) &&
-		    !findings_is_glibc(findings, pins->process))
-			findings_miss(findings, kind,
-				      "the allocator is %s: which pages it uses for itself is not "
-				      "known",
-				      findings_allocator(findings, pins->process));
-		else if (has_cleared_up(findings, pins))
-			findings_miss(findings, kind,
-				      "the process freed most of what it had just before its end: "
-				      "its pages then say nothing of how it ran");
-		else
-			return true;
-	}
-	pins_fini(pins);
-	query_context_close(at_end);
+	if (pins_init(&then->pins, &then->asked, &pins_options, &ignored))
+		return true;
+	query_context_close(&then->asked);
 	return false;
 }
 
-// A row counts if its pages are also a twentieth of all: of 10 GiB of heap 1 MiB more or less is
-// nothing.
+// The process that freed most as the last thing that it did.
+static process_id most_cleared(const struct findings_facts *facts)
+{
+	process_id most = 0;
+
+	for (process_id id = 1; id < facts->lasts_count; id++)
+		if (facts->lasts[id].cleared > facts->lasts[most].cleared)
+			most = id;
+	return most;
+}
+
+// Whether a process freed, as the last thing that it did, more than it left: for example 4 MiB of
+// 4.3 by its destructors. That pages are free then is expected, and not a mistake.
+static bool has_cleared_up(const struct findings *findings, process_id process, uint64_t left)
+{
+	const struct findings_facts *facts = findings->facts;
+
+	return process < facts->lasts_count && facts->lasts[process].cleared > left;
+}
+
+// The pages at the end, or, of a process that has cleared up, as they were before. False: there are
+// none, it was brief, or its allocator is one whose own pages look free. True: the caller ends it.
+static bool read_pages(struct findings *findings, const struct findings_kind *kind,
+		       struct pages_then *then)
+{
+	bool left = pages_then_init(findings, then);
+	process_id id = left ? then->pins.process : most_cleared(findings->facts);
+
+	if (has_cleared_up(findings, id, left ? then->pins.live_bytes : 0)) {
+		const struct trace_process *process = reader_process(findings->asked->reader, id);
+
+		if (left)
+			pages_then_fini(then);
+		snprintf(then->at, sizeof then->at, "%" PRIu64 "ns",
+			 findings_last_part(process) - 1);
+		left = pages_then_init(findings, then);
+	}
+	if (!left)
+		return false;
+	id = then->pins.process;
+	if (reader_is_windows(findings->asked->reader) || findings_is_glibc(findings, id))
+		return true;
+	if (findings_lasts(findings, id))
+		findings_miss(findings, kind,
+			      "the allocator is %s: which pages it uses for itself is not known",
+			      findings_allocator(findings, id));
+	pages_then_fini(then);
+	return false;
+}
+
+// The part of all pages that a row must pin to be told: a twentieth, since of 10 GiB of heap 1 MiB
+// more or less is nothing; of a brief process, which gives all back soon, two thirds.
+static uint64_t pages_least(const struct findings *findings, const struct pins *pins)
+{
+	return findings_lasts(findings, pins->process) ? pins->pages / 20 : pins->pages / 3 * 2;
+}
+
+static void tell_pinned(struct findings *findings, const struct findings_kind *kind,
+			const struct pages_then *then, const struct pins_row *row)
+{
+	const struct pins *pins = &then->pins;
+	uint64_t back = row->alone * SPACE_PAGE, at_ns = then->asked.edge.time_ns;
+	struct finding *finding = findings_add(findings, kind,
+					       pins->resident ? FINDINGS_CERTAIN : FINDINGS_LIKELY,
+					       pins->process, row->stack);
+	struct str when = { 0 }, option = { 0 };
+
+	str_format(&when, "%s%s", *then->at ? "at " : "at the end",
+		   *then->at ? STR_DURATION(at_ns) : "");
+	findings_say(&finding->what, "%s of pages stay for %s of small blocks of %s%s%s.",
+		     STR_BYTES(back), STR_BYTES(row->live_bytes),
+		     findings_function(findings, row->stack), *then->at ? " " : "",
+		     *then->at ? str_get(&when) : "");
+	findings_say(&finding->why, "nothing else is on these pages%s%s%s",
+		     *then->at        ? ", before the process freed most of what it had; "
+		     : pins->resident ? ", and "
+				      : "; ",
+		     pins->resident ? "they were resident "
+				    : "whether they were resident is not recorded",
+		     pins->resident ? str_get(&when) : "");
+	findings_say(&finding->advice,
+		     "allocate such blocks early and together, or from a pool of their own");
+	findings_figure(finding, "pages_bytes", "pages", FINDINGS_BYTES, back);
+	findings_figure(finding, "live_bytes", "live there", FINDINGS_BYTES, row->live_bytes);
+	findings_figure(finding, "blocks", "blocks", FINDINGS_COUNT, row->blocks);
+	finding->saves_bytes = *then->at ? 0 : back;
+	finding->at_end = true;
+	finding->tab = "space";
+	if (*then->at)
+		str_format(&option, "--at %s", then->at);
+	findings_command(findings, finding, "pins", str_get(&option), false, false);
+	str_fini(&when);
+	str_fini(&option);
+}
+
 bool findings_pinned(struct findings *findings, const struct findings_kind *kind, struct err *)
 {
-	struct query_context at_end = { 0 };
-	struct pins pins = { 0 };
+	struct pages_then then = { 0 };
+	uint64_t least;
 
-	if (!read_pages(findings, kind, &at_end, &pins))
+	if (!read_pages(findings, kind, &then))
 		return true;
-	for (size_t i = 0; i < pins.rows_count; i++) {
-		const struct pins_row *row = &pins.rows[i];
-		uint64_t back = row->alone * SPACE_PAGE;
-		struct finding *finding;
+	least = pages_least(findings, &then.pins);
+	for (size_t i = 0; i < then.pins.rows_count; i++) {
+		const struct pins_row *row = &then.pins.rows[i];
 
-		if (back < findings_bytes_min(findings) || back < pins.pages * SPACE_PAGE / 20)
-			continue;
-		finding = findings_add(findings, kind,
-				       pins.resident ? FINDINGS_CERTAIN : FINDINGS_LIKELY,
-				       pins.process, row->stack);
-		findings_say(&finding->what, "%s of pages stay for %s of small blocks of %s.",
-			     STR_BYTES(back), STR_BYTES(row->live_bytes),
-			     findings_function(findings, row->stack));
-		findings_say(&finding->why, "%s",
-			     pins.resident
-				     ? "nothing else is on these pages, and they were resident at "
-				       "the end"
-				     : "nothing else is on these pages; whether they were resident "
-				       "is not recorded");
-		findings_say(&finding->advice, "allocate such blocks early and together, or from a "
-					       "pool of their own");
-		findings_figure(finding, "pages_bytes", "pages", FINDINGS_BYTES, back);
-		findings_figure(finding, "live_bytes", "live there", FINDINGS_BYTES,
-				row->live_bytes);
-		findings_figure(finding, "blocks", "blocks", FINDINGS_COUNT, row->blocks);
-		finding->saves_bytes = back;
-		finding->at_end = true;
-		finding->tab = "space";
-		findings_command(findings, finding, "pins", "", false, false);
+		if (row->alone * SPACE_PAGE >= findings_bytes_min(findings) && row->alone >= least)
+			tell_pinned(findings, kind, &then, row);
 	}
-	pins_fini(&pins);
-	query_context_close(&at_end);
+	pages_then_fini(&then);
 	return true;
 }
 
@@ -354,23 +411,33 @@ bool findings_pinned(struct findings *findings, const struct findings_kind *kind
 // saving is claimed.
 bool findings_free_pages(struct findings *findings, const struct findings_kind *kind, struct err *)
 {
-	struct query_context at_end = { 0 };
-	struct pins pins = { 0 };
+	struct pages_then then = { 0 };
+	const struct pins *pins = &then.pins;
 	bool windows = reader_is_windows(findings->asked->reader);
 	uint64_t free_bytes;
 	struct finding *finding;
 
-	if (!read_pages(findings, kind, &at_end, &pins))
+	if (!read_pages(findings, kind, &then))
 		return true;
-	free_bytes = pins.pages_free * SPACE_PAGE;
-	if ((pins.resident || windows) && free_bytes >= findings_bytes_min(findings) &&
-	    pins.pages_free >= pins.pages / 5) {
+	if (!findings_lasts(findings, pins->process) || *then.at) {
+		if (*then.at)
+			findings_miss(findings, kind,
+				      "the process freed most of what it had just before its end: "
+				      "its pages then say nothing of how it ran (tidemark pins "
+				      "--at %s shows those before)",
+				      then.at);
+		pages_then_fini(&then);
+		return true;
+	}
+	free_bytes = pins->pages_free * SPACE_PAGE;
+	if ((pins->resident || windows) && free_bytes >= findings_bytes_min(findings) &&
+	    pins->pages_free >= pins->pages / 5) {
 		finding = findings_add(findings, kind, windows ? FINDINGS_LIKELY : FINDINGS_CERTAIN,
-				       pins.process, 0);
+				       pins->process, 0);
 		findings_say(&finding->what,
 			     "the heap%s %s of %s pages without a block, beside %s that live.",
 			     windows ? "s keep" : " keeps", STR_BYTES(free_bytes),
-			     windows ? "committed" : "resident", STR_BYTES(pins.live_bytes));
+			     windows ? "committed" : "resident", STR_BYTES(pins->live_bytes));
 		findings_say(&finding->why, "%s",
 			     windows ? "by what the heaps had committed at the end; whether it was "
 				       "resident is not recorded"
@@ -381,12 +448,11 @@ bool findings_free_pages(struct findings *findings, const struct findings_kind *
 				     : "malloc_trim(0) after a phase that freed much; fewer arenas "
 				       "(MALLOC_ARENA_MAX)");
 		findings_figure(finding, "free_bytes", "free", FINDINGS_BYTES, free_bytes);
-		findings_figure(finding, "live_bytes", "live", FINDINGS_BYTES, pins.live_bytes);
+		findings_figure(finding, "live_bytes", "live", FINDINGS_BYTES, pins->live_bytes);
 		finding->tab = "resident";
 		findings_command(findings, finding, "pins", "", false, false);
 	}
-	pins_fini(&pins);
-	query_context_close(&at_end);
+	pages_then_fini(&then);
 	return true;
 }
 
