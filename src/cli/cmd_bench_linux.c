@@ -33,7 +33,7 @@ struct request {
 	char *const *program; // and its arguments
 	const char *prefix;
 	uint64_t runs;
-	bool force, free_stacks, reachability, show;
+	bool force, free_stacks, reachability, bundle, show;
 	char **paths; // owned
 };
 
@@ -44,6 +44,8 @@ static const struct option_row rows[] = {
 	{ ARGS_FLAG(request, force), 'f', "force", NULL, "overwrite them" },
 	{ ARGS_FLAG(request, free_stacks), 0, "free-stacks", NULL, "as in record" },
 	{ ARGS_FLAG(request, reachability), 0, "reachability", NULL, "as in record" },
+	{ ARGS_FLAG(request, bundle), 0, "bundle", NULL,
+	  "as in record: for diff with a build that replaces this one" },
 	{ ARGS_FLAG(request, show), 0, "show-output", NULL,
 	  "let the program write to the standard output" },
 	PRINT_OPTIONS_ROW_JSON("bench.json"),
@@ -153,6 +155,8 @@ static int record(const struct request *request, const char *path)
 		line[count++] = (char *)"--free-stacks";
 	if (request->reachability)
 		line[count++] = (char *)"--reachability";
+	if (request->bundle)
+		line[count++] = (char *)"--bundle";
 	line[count++] = (char *)"-o";
 	line[count++] = (char *)(uintptr_t)path;
 	line[count++] = (char *)"--";
@@ -273,8 +277,9 @@ const struct command cmd_bench = {
 	.usage = "[options] [--] PROGRAM [ARGUMENT...]",
 	.text = "The traces stay: tidemark diff compares them with those of another version, and\n"
 		"tidemark check with a baseline. The program reads nothing, and what it writes to\n"
-		"the standard output is not shown. A run that fails ends it, with its exit code.\n",
-	.examples = "  tidemark bench --runs 10 -o old -- ./app input\n"
+		"the standard output is not shown. A run that fails ends it, with its exit code.\n"
+		"With --bundle the traces keep their names when the program is built again.\n",
+	.examples = "  tidemark bench --bundle --runs 10 -o old -- ./app input\n"
 		    "  tidemark diff old.*.tide --against new.*.tide\n"
 		    "  tidemark check new.*.tide --baseline memory.baseline\n",
 	.options = rows,

@@ -265,7 +265,9 @@ const struct command cmd_diff = {
 		"Stacks are matched by the names of their functions and modules, inlined ones\n"
 		"included, not by addresses or lines: so the rows stay when lines move, when\n"
 		"modules are loaded elsewhere, and when processes have other pids. With several\n"
-		"runs a side, a row is called changed only if it is by more than runs differ by.\n",
+		"runs a side, a row is called changed only if it is by more than runs differ by.\n"
+		"Where the program is built again in its place, record it with --bundle:\n"
+		"its names are in the old file.\n",
 	.examples = "  tidemark diff before.tide after.tide             after a fix\n"
 		    "  tidemark diff a.tide b.tide --sort count -n 20   in calls\n"
 		    "  tidemark diff old.*.tide --against new.*.tide    several runs a side\n"

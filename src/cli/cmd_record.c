@@ -319,7 +319,8 @@ static const struct record_option record_options[] = {
 	    "exit with 125 if anything is not recorded; do not even start what cannot be" },
 	  FLAG(launch.strict) },
 	{ { 1, 0, "bundle", NULL,
-	    "pack the symbols into the trace, so that it reads the same elsewhere" },
+	    "pack the symbols into the trace, so that it reads the same elsewhere and "
+	    "after a rebuild" },
 	  FLAG(bundle) },
 	{ { 1, 0, "index", NULL,
 	    "build the index that windows need while recording, when the machine is idle" },

@@ -110,8 +110,7 @@ static bool try_image(void *opaque, const char *path)
 		remarks_add(hunt->remarks, "%s: %s", path, err.text);
 	} else if (!is_same(hunt->identity, &pe)) {
 		remarks_add(hunt->remarks,
-			    hunt->recorded ? "%s has changed since the recording: its names are "
-					     "not used"
+			    hunt->recorded ? REMARKS_CHANGED
 					   : "%s is another build than was recorded: not used",
 			    path);
 	} else {

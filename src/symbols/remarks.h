@@ -8,6 +8,11 @@
 
 enum { REMARKS_MAX = 500 };
 
+// Of a file, by its path, that is another one now: what to do is said with it.
+#define REMARKS_CHANGED                                                                            \
+	"%s has changed since the recording: its names are not used (record --bundle keeps them; " \
+	"--symbols names a folder with the old file)"
+
 // { 0 } is an empty list.
 // What is in it may be printed as it is: one sentence a line, without a full stop.
 struct remarks {

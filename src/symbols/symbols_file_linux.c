@@ -71,9 +71,9 @@ static bool is_unchanged(const struct symbols_file_identity *identity, const str
 	return identity->mtime_ns == 0 || identity->mtime_ns == object->mtime_ns;
 }
 
-// The file at `path` if it is the one that was recorded.
+// The file at `path` if it is the one that was recorded; another one is *changed.
 static struct object *open_main(const struct symbols_file_identity *identity, const char *path,
-				struct remarks *remarks)
+				struct remarks *remarks, bool *changed)
 {
 	bool was_deleted = str_ends_with(identity->path, deleted);
 	struct object *object;
@@ -82,12 +82,10 @@ static struct object *open_main(const struct symbols_file_identity *identity, co
 	object = object_open(path, &err);
 	if (object && is_unchanged(identity, object))
 		return object;
-	if (object)
-		remarks_add(remarks, "%s has changed since the recording: its names are not used",
-			    path);
-	else if (was_deleted)
+	*changed = object != NULL;
+	if (!object && was_deleted)
 		remarks_add(remarks, "%s was deleted while it ran", path);
-	else
+	else if (!object)
 		remarks_add(remarks, "%s", err.text);
 	object_close(object);
 	return NULL;
@@ -110,11 +108,12 @@ static void open_files(struct symbols_file *file, const struct symbols_file_iden
 	char *path = mem_copy_bytes(identity->path, str_ends_with(identity->path, deleted)
 							    ? length - strlen(deleted)
 							    : length);
+	bool changed = false;
 
 	if (strcmp(path, "linux-vdso.so.1") == 0 || strcmp(path, "[vdso]") == 0)
 		file->main = open_vdso(identity);
 	else if (is_real_path(path))
-		file->main = open_main(identity, path, search->remarks);
+		file->main = open_main(identity, path, search->remarks, &changed);
 	// The file is gone or another one now: one with the same build-id may be somewhere.
 	if (!file->main && is_real_path(path))
 		file->main = debugfile_find_main(search, path, identity->build_id,
@@ -122,6 +121,8 @@ static void open_files(struct symbols_file *file, const struct symbols_file_iden
 	if (!file->main || !file->main->dwarf)
 		file->debug = debugfile_find(search, path, file->main, identity->build_id,
 					     identity->build_id_length);
+	if (changed && !file->main && !file->debug)
+		remarks_add(search->remarks, REMARKS_CHANGED, path);
 	mem_free(path);
 }
 

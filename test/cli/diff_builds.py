@@ -3,6 +3,7 @@
 """diff of two builds of one program, and of two runs: what does not change what a reader sees does not
 part stacks."""
 import os
+import shutil
 import subprocess
 
 from libanswer import answer, run
@@ -111,6 +112,27 @@ def frames_that_no_debug_information_tells_of_are_shown_as_moved():
     moved = {functions(row)[0]: row["moved_from"][0]["function"] for row in told["rows"]
              if row["state"] == "moved"}
     assert moved["first(void*)"] == "make(node*)" and moved["second(void*)"] == "index_all(int)", moved
+
+
+@test
+def a_program_that_is_built_anew_in_its_place():
+    """Its names are in the old file: what keeps them is said, and with it nothing is new or gone."""
+    app = build("place")
+    record(app, "unbundled")
+    run("bench", "--bundle", "--runs", "1", "-o", "bundled", app)
+    os.makedirs("copies", exist_ok=True)
+    shutil.copy(app, "copies/app")
+    record(build("place", **{"//LINES": "\n" * 9 + "int use(void) { static int calls; return ++calls; }"}), "anew")
+
+    def counts(*words):
+        stacks = answer("diff", *words, "anew.tide", "-n", "0")["stacks"]
+        said = " ".join(run("diff", *words, "anew.tide").stdout.split())
+        return stacks["new"] + stacks["gone"] + stacks["moved"], "place/app has changed" in said and "record --bundle" in said
+
+    found, said = counts("unbundled.tide")
+    assert found > 0 and said, (found, said)
+    for words in (("bundled.1.tide",), ("--symbols", "copies", "unbundled.tide")):
+        assert counts(*words) == (0, False), (words, counts(*words))
 
 
 @test
