@@ -52,18 +52,24 @@ static void tell_loose(struct findings *findings, const struct findings_kind *ki
 }
 
 // What only these blocks hold is counted with them: without them it would have been free to go.
+// Those of their own stack among it are said, since other commands count by stack alone.
 static void tell(struct findings *findings, const struct findings_kind *kind,
 		 const struct reached_site *site)
 {
 	const struct heap_amount *lost = &site->states[TRACE_REACH_UNREACHABLE];
 	struct finding *finding =
 		findings_add(findings, kind, FINDINGS_LIKELY, site->process, site->stack);
+	struct heap_amount all = reached_lost(site->states);
 	struct str with = { 0 };
 	bool one = lost->count == 1;
 
+	ASSERT(site->holds_own.count <= site->holds.count && lost->count <= all.count);
 	if (site->holds.count > 0)
 		str_format(&with, " with %s more that only %s to", STR_COUNT(site->holds.count),
 			   one ? "it leads" : "they lead");
+	if (site->holds_own.count > 0)
+		str_format(&with, " (%s of these of the same stack)",
+			   STR_COUNT(site->holds_own.count));
 	findings_say(&finding->what,
 		     "%s block%s of %s%s, %s in all, had not been freed at the end, and nothing "
 		     "pointed to %s any more.",
@@ -71,6 +77,16 @@ static void tell(struct findings *findings, const struct findings_kind *kind,
 		     findings_function(findings, site->stack), str_get(&with),
 		     STR_BYTES(lost->bytes + site->holds.bytes), one ? "it" : "them");
 	say_why(findings, finding, one ? "it" : "them");
+	str_clear(&with);
+	if (site->holds_own.count > 0)
+		str_format(
+			&with,
+			"%s; that one block of a stack leads to another may be chance, a pointer "
+			"left over in memory that it did not write to: report and check count all "
+			"%s of the stack",
+			finding->why, STR_COUNT(all.count));
+	if (with.length)
+		findings_say(&finding->why, "%s", str_get(&with));
 	str_fini(&with);
 	findings_say(&finding->advice,
 		     "free them where the last pointer to them is given up, or keep it");

@@ -176,11 +176,16 @@ static void add_leaks(struct reached *reached, const struct query *query, proces
 		if (reach->blocks[i].state != TRACE_REACH_HELD)
 			continue;
 		leak = &reach->blocks[leak_of(&leaks, i)];
-		if (leak->state == TRACE_REACH_UNREACHABLE && selects(query, leak))
-			add(&put_site(reached, process, leak->stack)->holds, reach->blocks[i].size);
-		else if (leak->state == TRACE_REACH_HELD && selects(query, &reach->blocks[i]))
+		if (leak->state == TRACE_REACH_UNREACHABLE && selects(query, leak)) {
+			struct reached_site *site = put_site(reached, process, leak->stack);
+
+			add(&site->holds, reach->blocks[i].size);
+			if (reach->blocks[i].stack == leak->stack)
+				add(&site->holds_own, reach->blocks[i].size);
+		} else if (leak->state == TRACE_REACH_HELD && selects(query, &reach->blocks[i])) {
 			add(&put_site(reached, process, reach->blocks[i].stack)->loose,
 			    reach->blocks[i].size);
+		}
 	}
 	MEM_FREE(leaks.of, leaks.path);
 }

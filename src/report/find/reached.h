@@ -19,8 +19,9 @@ struct reached_site {
 	process_id process;
 	stack_id stack;
 	struct heap_amount states[TRACE_REACH_STATES_COUNT]; // [0]: none
-	struct heap_amount holds; // blocks of any site that only its unreachable ones hold
-	struct heap_amount loose; // of its own that are held: by which leak is not known
+	struct heap_amount holds;     // blocks of any site that only its unreachable ones hold
+	struct heap_amount holds_own; // of these, those of its own
+	struct heap_amount loose;     // of its own that are held: by which leak is not known
 };
 
 struct reached {
