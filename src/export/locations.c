@@ -4,6 +4,7 @@
 #include "export/locations.h"
 
 #include "base/mem.h"
+#include "report/ask/wrappers.h"
 
 #include <inttypes.h>
 
@@ -82,6 +83,16 @@ uint32_t locations_add(struct locations *locations, frame_id frame)
 	return (uint32_t)locations->count++;
 }
 
+// Whether a frame is the recorder's own, through which operator new came to the library's.
+static bool is_recorder(const struct locations *locations, frame_id id)
+{
+	const struct trace_frame *frame = reader_frame(locations->reader, id);
+	const struct trace_module *module = frame ? reader_module(locations->reader, frame->module)
+						  : NULL;
+
+	return module && wrappers_match_module(module->path, true);
+}
+
 size_t locations_of_stack(struct locations *locations, stack_id stack, uint32_t **numbers,
 			  size_t *capacity)
 {
@@ -92,7 +103,9 @@ size_t locations_of_stack(struct locations *locations, stack_id stack, uint32_t 
 
 		if (!node)
 			break;
-		*MEM_ADD(*numbers, depth, *capacity) = locations_add(locations, node->frame);
+		if (!node->parent || !is_recorder(locations, node->frame))
+			*MEM_ADD(*numbers, depth, *capacity) =
+				locations_add(locations, node->frame);
 		// Parents come before their children in a trace. One that does not is damage: the
 		// stack ends there, and so does the loop.
 		stack = node->parent < stack ? node->parent : 0;

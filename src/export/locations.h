@@ -53,7 +53,7 @@ void locations_fini(struct locations *locations);
 uint32_t locations_add(struct locations *locations, frame_id frame);
 
 // The locations of a stack, innermost first, in `*numbers` (grown with mem_grow; the caller's).
-// Returns how many: 0 for stack 0.
+// Returns how many: 0 for stack 0. Frames of the recorder that have a caller are left out.
 size_t locations_of_stack(struct locations *locations, stack_id stack, uint32_t **numbers,
 			  size_t *capacity);
 

@@ -13,6 +13,8 @@
 
 #include "base/mem.h"
 
+#include <string.h>
+
 enum profile_field {
 	PROFILE_SAMPLE_TYPE = 1,
 	PROFILE_SAMPLE = 2,
@@ -234,6 +236,31 @@ static void write_head(struct pprof *pprof)
 		write_number(pprof, PROFILE_COMMENT, text(pprof, asked->warnings[i]));
 }
 
+// What pprof calls the file of a profile is its first mapping: the program, of the process that the
+// samples begin with.
+static void write_program(struct pprof *pprof)
+{
+	const struct samples *samples = pprof->source->samples;
+	uint32_t count = reader_modules_count(pprof->reader);
+	const struct trace_process *process;
+
+	if (samples->count == 0)
+		return;
+	process = reader_process(pprof->reader, samples->list[0].process);
+	for (module_id id = 1; process && id < count; id++) {
+		const struct trace_frame frame = { .module = id };
+		const struct trace_module *module = reader_module(pprof->reader, id), *fresh;
+		uint64_t number;
+
+		if (!module || module->process != process->id ||
+		    strcmp(module->path, process->exe) != 0)
+			continue;
+		number = profile_mapping(pprof->reader, &pprof->mappings, &frame, &fresh);
+		write_mapping(pprof, fresh, number);
+		return;
+	}
+}
+
 // Samples first: the tables are known when all of them have been written.
 static void write_profile(struct pprof *pprof)
 {
@@ -244,6 +271,7 @@ static void write_profile(struct pprof *pprof)
 	// when it is written.
 	for (size_t i = 0; i < samples->count; i++)
 		write_sample(pprof, &samples->list[i]);
+	write_program(pprof);
 	for (size_t i = 0; i < pprof->locations.count; i++)
 		write_location(pprof, i);
 	write_functions(pprof);

@@ -85,6 +85,35 @@ def pprof_refers_to_nothing_that_is_not_there():
             equal(live[1], live[0] * labels["bytes"], "bytes of blocks of one size")
 
 
+@test
+def the_program_comes_first_and_the_recorder_is_in_no_stack():
+    path = assemble("order", """trace command="./app"
+process p pid=42 exe="/bin/app"
+thread t p tid=42
+module cxx p 0x7f0000000000-0x7f0000100000 bias=0x7f0000000000 "/usr/lib/libstdc++.so.6"
+module ours p 0x7f1000000000-0x7f1000100000 bias=0x7f1000000000 "/usr/lib/tidemark/libtidemark.so"
+module app p 0x400000-0x500000 "/bin/app"
+frame new cxx 0x7f0000001234
+frame hook ours 0x7f1000001234
+frame main app 0x401000
+name new "operator new(unsigned long)" "":0
+name hook "operator new(unsigned long)" "recorder/hook_cxx_linux.c":144
+name main "main" "main.c":7
+stack s new < hook < main
+stack h hook
+@1000 t malloc s 0x1000 100
+@2000 t malloc h 0x2000 10
+@3000 end p exit=0
+end
+""")
+    profile = Pprof(exported(path, "pprof", text=False)[0])
+    first = message(profile.top[3][0])
+    equal("/bin/app", profile.strings[first[5][0]])
+    equal(1, first[1][0])
+    equal(["app[42];main;operator new(unsigned long) 100", "app[42];operator new(unsigned long) 10"],
+          sorted(exported(path, "folded", "--value", "live")[0].splitlines()))
+
+
 def go_says(*words):
     if not shutil.which("go"):
         raise Skip("go is not installed (Debian: golang-go; not among the packages that are set up: 430 MB)")
