@@ -19,6 +19,7 @@ TEST(wrappers_know_what_allocates_for_others)
 		"tidemark_pool_alloc",
 		"xrealloc",
 		"strdup",
+		"__GI___strdup",
 		"__vasprintf_internal",
 		"PyMem_RawMalloc",
 		"PyObject_Malloc",

@@ -28,11 +28,17 @@ static const char *const wrappers[] = {
 	"__libc_calloc",
 	"__libc_realloc",
 	"__libc_memalign",
+	"__libc_reallocarray",
+	"__libc_valloc",
+	"__libc_pvalloc",
+	"__posix_memalign",
+	"_mid_memalign",
 	"strdup",
 	"strndup",
 	"__strdup",
 	"__strndup",
 	"wcsdup",
+	"__wcsdup",
 	"asprintf",
 	"vasprintf",
 	"__asprintf",
@@ -110,12 +116,10 @@ static const char *const wrappers[] = {
 	"mmap",
 	"mmap64",
 	"__mmap*",
-	"__GI___mmap*",
 	"mremap",
 	"__mremap",
 	"mprotect",
 	"__mprotect",
-	"__GI___mprotect",
 	"madvise",
 	"__madvise",
 	"brk",
@@ -123,14 +127,11 @@ static const char *const wrappers[] = {
 	"syscall",
 	"__brk*",
 	"__sbrk",
-	"__GI___sbrk",
 	"__glibc_morecore",
 	"__default_morecore",
 	"_int_malloc",
 	"_int_realloc",
 	"_int_memalign",
-	"__GI___libc_malloc",
-	"__GI___libc_realloc",
 	"sysmalloc*",
 	"systrim*",
 	"heap_trim*",
@@ -138,7 +139,6 @@ static const char *const wrappers[] = {
 	"free",
 	"_int_free*",
 	"__libc_free",
-	"__GI___libc_free",
 	"operator delete*",
 	"mremap_chunk",
 	"new_heap",
@@ -353,8 +353,6 @@ static const char *const roots[] = {
 	"clone3",
 	"__clone",
 	"__clone3",
-	"__GI___clone",
-	"__GI___clone3",
 };
 
 // `pattern` against the whole of text[0..length); '*' matches any text. Where it goes wrong after a
@@ -393,6 +391,11 @@ static bool matches_any(const char *const *patterns, size_t count, const char *f
 	if (!function)
 		return false;
 	base = cxxname_base(function, &length);
+	// glibc's debug symbols have a function under its name inside of glibc: __GI___strdup.
+	if (length > 5 && memcmp(base, "__GI_", 5) == 0) {
+		base += 5;
+		length -= 5;
+	}
 	for (size_t i = 0; i < count; i++)
 		if (matches(patterns[i], base, length))
 			return true;
