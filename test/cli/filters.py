@@ -13,6 +13,7 @@ import re
 
 from libanswer import answer, refused, run
 from libtests import equal, main, test
+from libtrends import Trace
 
 TIDEMARK = os.environ["TIDEMARK"]
 
@@ -306,6 +307,18 @@ def filters_that_make_no_sense_are_told_in_every_command():
 def filters_a_report_is_about_the_heap():
     build("built.tide", 1)
     assert "tidemark window --layer vm" in refused("report", "built.tide", "--layer", "vm")
+
+
+@test
+def where_functions_have_no_names_a_frame_that_matches_none_says_so():
+    trace = Trace()
+    trace.lines += ['module app p0 0x400000-0x500000 "/bin/app"', "frame parse app 0x401000"]
+    trace.alloc(1, 'parse < "main" "main.c":7', 10)
+    path = trace.write("nameless.tide")
+    said = " ".join(run("report", path, "--frame", "^parse").stdout.split())
+    assert "no allocation passes the filters (1 of 2 frames in question have no function's name: tidemark symbols" in said, said
+    said = run("report", path, "--frame", "^main", "--size", "99").stdout
+    assert "(1 of" not in said, said
 
 
 main()

@@ -28,7 +28,8 @@ struct frame_filter {
 	uint8_t kinds;   // of the expressions, as bits
 	uint8_t *frames; // what each frame matches, once KNOWN
 	size_t frames_count;
-	uint8_t *stacks; // what each stack and its callers match, once KNOWN
+	size_t named, nameless; // frames that were matched
+	uint8_t *stacks;        // what each stack and its callers match, once KNOWN
 	size_t stacks_count;
 };
 
@@ -101,6 +102,7 @@ static uint8_t match_frame(struct frame_filter *filter, frame_id frame)
 	if (frame < filter->frames_count && filter->frames[frame])
 		return filter->frames[frame];
 	symbols = names_find(filter->names, frame, &count);
+	*(symbols->function ? &filter->named : &filter->nameless) += 1;
 	for (size_t i = 0; i < count; i++)
 		for (size_t e = 0; e < filter->count; e++)
 			if (matches(&filter->wanted[e], &symbols[i])) {
@@ -134,6 +136,13 @@ static uint8_t match_stack(struct frame_filter *filter, stack_id stack)
 	if (stack < filter->stacks_count)
 		filter->stacks[stack] = matched;
 	return matched;
+}
+
+size_t frame_filter_nameless(const struct frame_filter *filter, size_t *frames)
+{
+	ASSERT(frames);
+	*frames = filter->named + filter->nameless;
+	return filter->nameless;
 }
 
 const char *frame_filter_unmet(struct frame_filter *filter, enum frame_filter_kind *kind)

@@ -28,5 +28,8 @@ bool frame_filter_add(struct frame_filter *filter, const char *expression,
 // NULL: there is none more.
 const char *frame_filter_unmet(struct frame_filter *filter, enum frame_filter_kind *kind);
 
+// How many frames of the stacks that were asked for have no function's name; *frames: of so many.
+size_t frame_filter_nameless(const struct frame_filter *filter, size_t *frames);
+
 // Whether allocations with this stack count. A query's `stack`; the context is the filter.
 bool frame_filter_passes(void *filter, stack_id stack);

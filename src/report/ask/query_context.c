@@ -71,10 +71,27 @@ static void warn_of_unmet(struct query_context *asked)
 				   kind == FRAME_FILTER_MODULE ? "file" : "function");
 }
 
+// Where functions have no names, --frame finds none of them.
+static void warn_of_none(struct query_context *asked)
+{
+	size_t frames = 0, nameless = 0;
+
+	if (asked->selection.filter)
+		nameless = frame_filter_nameless(asked->selection.filter, &frames);
+	if (nameless == 0 || !selection_words_get(asked->selection.words, SELECTION_FRAME))
+		query_context_warn(asked, "no allocation passes the filters");
+	else
+		query_context_warn(
+			asked,
+			"no allocation passes the filters (%s of %s frames in question have "
+			"no function's name: tidemark symbols says why)",
+			STR_COUNT(nameless), STR_COUNT(frames));
+}
+
 void query_context_matched(struct query_context *asked, uint64_t count)
 {
 	if (count == 0 && query_narrows(&asked->selection.query))
-		query_context_warn(asked, "no allocation passes the filters");
+		warn_of_none(asked);
 	else if (asked->selection.filter)
 		warn_of_unmet(asked);
 }

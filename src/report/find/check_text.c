@@ -335,6 +335,7 @@ static void add_frame(struct str *text, const struct symbol *symbol)
 // meant.
 static void add_frames(struct str *text, const struct names_stack *stack)
 {
+	ASSERT(stack->user < stack->count);
 	str_add(text, "   fun:malloc\n");
 	for (size_t i = stack->user; i < stack->count; i++) {
 		add_frame(text, stack->lines[i].symbol);
