@@ -12,7 +12,8 @@ const struct command cmd_attach = {
 	.brief = "record a program that runs already (record -p)",
 	.usage = "PID [options of tidemark record]",
 	.text = "From now on, until the program ends or Ctrl-C is pressed here, which leaves it\n"
-		"running. Blocks from before are not known: their frees are counted as such.\n",
+		"running. Blocks from before are read from the program's heap, without stacks, if\n"
+		"it is one of those that record's page names.\n",
 	.examples = "  tidemark attach 4242\n"
 		    "  tidemark attach 4242 -o editor.tide --duration 30s\n",
 	.keeps_signals = true,
