@@ -5,6 +5,7 @@
 #include "engine/index/index_ahead.h"
 #include "engine/index/index_io.h"
 #include "engine/index/index_sorted.h"
+#include "engine/index/live_table.h"
 #include "engine/index/pack.h"
 #include "engine/index/vault.h"
 #include "engine/replay/lives.h"
@@ -1048,34 +1049,48 @@ TEST(a_state_that_is_damaged_is_not_believed)
 	CHECK(kills > 20);
 }
 
-// The state of a build that was killed, with these words in the place of its last one and a
-// checksum that is right. False: there is no state, or its last word is not 0.
-static bool craft_state(const uint64_t *words, size_t size)
+// The state of a build that was killed, and its size without the checksum. NULL: there is none.
+static uint8_t *read_state(size_t *size)
 {
-	uint64_t last = 1;
-	char path[256];
+	struct err err = { 0 };
+	struct file_view view;
 	uint8_t *bytes;
-	struct stat status;
-	uint32_t crc;
-	size_t length;
-	int fd;
 
-	snprintf(path, sizeof path, "%s", test_temp_path("random.tide-index/state"));
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	fstat(fd, &status);
-	length = (size_t)status.st_size - sizeof crc - sizeof *words;
-	bytes = mem_alloc(length + size, 1);
-	CHECK_EQ((long long)length, pread(fd, bytes, length, 0));
-	CHECK_EQ((long long)sizeof last, pread(fd, &last, sizeof last, (off_t)length));
-	memcpy(bytes + length, words, size);
-	length += size;
-	crc = crc32c(0, bytes, length);
-	CHECK_EQ((long long)length, pwrite(fd, bytes, length, 0));
-	CHECK_EQ((long long)sizeof crc, pwrite(fd, &crc, sizeof crc, (off_t)length));
+	if (!file_view_open(&view, test_temp_path("random.tide-index/state"), &err))
+		return NULL;
+	*size = view.size - sizeof(uint32_t);
+	bytes = (uint8_t *)mem_copy_bytes(view.bytes, *size);
+	file_view_close(&view);
+	return bytes;
+}
+
+// With a checksum that is right. Takes the bytes.
+static void write_state(uint8_t *bytes, size_t size)
+{
+	int fd = open(test_temp_path("random.tide-index/state"), O_WRONLY | O_TRUNC | O_CLOEXEC);
+	uint32_t crc = crc32c(0, bytes, size);
+
+	CHECK_EQ((long long)size, pwrite(fd, bytes, size, 0));
+	CHECK_EQ((long long)sizeof crc, pwrite(fd, &crc, sizeof crc, (off_t)size));
 	close(fd);
 	mem_free(bytes);
+}
+
+// With these words in the place of its last one. False: there is no state, or its last word is not
+// 0.
+static bool craft_state(const uint64_t *words, size_t size)
+{
+	uint64_t last;
+	size_t length;
+	uint8_t *bytes = read_state(&length);
+
+	if (!bytes)
+		return false;
+	length -= sizeof last;
+	memcpy(&last, bytes + length, sizeof last);
+	bytes = mem_resize(bytes, length + size, 1);
+	memcpy(bytes + length, words, size);
+	write_state(bytes, length + size);
 	return last == 0;
 }
 
@@ -1112,6 +1127,119 @@ TEST(a_state_with_a_right_checksum_names_no_cell_that_is_not_there)
 		close_pair(&pair);
 	}
 	CHECK(crafted > 2);
+}
+
+// What lives comes before that list, if it is empty: a key and a value each. The last of them
+// begins at another step.
+static bool craft_life(uint64_t step)
+{
+	size_t length, at;
+	uint64_t last, value;
+	uint8_t *bytes = read_state(&length);
+
+	if (!bytes)
+		return false;
+	at = length - 2 * sizeof value;
+	memcpy(&last, bytes + length - sizeof last, sizeof last);
+	memcpy(&value, bytes + at, sizeof value);
+	value = live_table_value(step, live_table_cell(value));
+	memcpy(bytes + at, &value, sizeof value);
+	write_state(bytes, length);
+	return last == 0;
+}
+
+TEST(a_state_with_a_right_checksum_has_no_block_that_begins_later)
+{
+	const struct window_random like = {
+		.events = 3000,
+		.addresses = 300,
+		.free_share = 45,
+		.idle_share = 40,
+		.one_process = true,
+	};
+	unsigned crafted = 0;
+
+	for (uint64_t seed = 401; seed <= 405; seed++) {
+		struct killer killer = { .at = 1 << 30 };
+		const struct window_options options = { .stop = stop_there,
+							.say = hear_of_resuming,
+							.context = &killer };
+		struct pair pair;
+
+		looks.save_every = 3;
+		reader_close(window_random_open(seed, &like, 0));
+		build_and_die(25);
+		crafted += craft_life(UINT32_MAX);
+		pair = open_pair(seed, &like, &options, 0);
+		looks.save_every = 0;
+		CHECK_EQ(0, killer.resumed);
+		check_all(&pair, 5);
+		close_pair(&pair);
+	}
+	CHECK(crafted > 2);
+}
+
+// Three bytes, half of them near the end: what lives, and the steps of the open block.
+static bool craft_bytes(struct sample_random *random)
+{
+	static const uint8_t values[] = { 0, 1, 2, 127, 128, 255 };
+	enum { NEAR = 8000 };
+	size_t length;
+	uint8_t *bytes = read_state(&length);
+
+	if (!bytes)
+		return false;
+	for (int i = 0; i < 3; i++) {
+		size_t part = sample_below(random, 2) && length > NEAR ? NEAR : length;
+
+		bytes[length - 1 - sample_below(random, part)] =
+			values[sample_below(random, sizeof values)];
+	}
+	write_state(bytes, length);
+	return true;
+}
+
+// Go on with the build, and ask; in a process of its own, as it may end. Whether it ends by itself.
+static bool is_unhurt(void)
+{
+	int status;
+	pid_t child = fork();
+
+	if (child == 0) {
+		const struct window_options options = { 0 };
+		struct err err = { 0 };
+		struct window *window = open_index(reader_open(test_temp_path("random.tide"), &err),
+						   &options, &err);
+		uint64_t end = window ? window_facts(window)->steps_end : 0;
+
+		for (uint64_t i = 0; i < 6 && end > 0; i++) {
+			struct window_query query = { .from = 1 + end * i / 7, .to = end };
+			struct window_result result = { 0 };
+
+			query.by_size = i % 2;
+			window_ask(window, &query, &result, &err);
+			window_result_fini(&result);
+		}
+		_exit(0);
+	}
+	CHECK_EQ(child, waitpid(child, &status, 0));
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+TEST(a_state_with_a_right_checksum_hurts_nobody)
+{
+	struct sample_random random = { 11 };
+	unsigned crafted = 0;
+
+	for (uint64_t seed = 501; seed <= 560; seed++) {
+		looks.save_every = 3;
+		reader_close(window_random_open(seed, &usual, 0));
+		build_and_die(25);
+		crafted += craft_bytes(&random);
+		CHECK(is_unhurt());
+		looks.save_every = 0;
+	}
+	CHECK(crafted > 40);
 }
 
 // ---- while it is recorded ----

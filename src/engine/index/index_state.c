@@ -237,12 +237,15 @@ static bool add_cell(struct cells *cells, uint32_t id, const struct cells_cell *
 	return id == 0 || cells_add_cell(cells, cell->site, cell->size) == id;
 }
 
-// Into the store's own area, which can grow where it is.
+// Into the store's own area, which can grow where it is. There is room for more cells than there
+// are; these have counted nothing.
 static void take_counts(struct index_in *in, struct index_store *store)
 {
 	size_t count;
 	struct index_count *counts = index_in_take_array(in, &count, sizeof *counts);
 
+	for (size_t i = store->table->cells_count; i < count; i++)
+		in->bad |= counts[i].begun || counts[i].alive;
 	if (count > 0) {
 		index_store_counts(store, count);
 		memcpy(store->counts, counts, count * sizeof *counts);
@@ -329,12 +332,65 @@ static void take_batch_addresses(struct index_in *in, const struct index_feed *f
 		in->bad = true;
 }
 
+// Whether a block of a cell began at a step. Of the steps that are not in the open block nothing
+// more is known here.
+static bool has_begun(const struct index_batch *batch, uint64_t step, uint32_t cell)
+{
+	return step < batch->first ||
+	       (step - batch->first < batch->count && batch->ops[step - batch->first] == cell << 1);
+}
+
+// Of what lives, or ended.
+static bool is_of_block(const struct index_work *work, uint64_t value)
+{
+	return live_table_cell(value) < work->index.cells.cells_count &&
+	       has_begun(work->feed.open, live_table_step(value), live_table_cell(value));
+}
+
+// Whether steps name cells that there are, and ends a step before them that began one of theirs.
+static bool are_steps(const struct index_batch *batch, uint32_t cells)
+{
+	for (uint32_t i = 0; i < batch->count; i++) {
+		uint64_t begin = batch->begins[i];
+
+		if (batch->ops[i] >> 1 >= cells)
+			return false;
+		if (batch->ops[i] & 1 && begin &&
+		    (begin >= batch->first + i || !has_begun(batch, begin, batch->ops[i] >> 1)))
+			return false;
+	}
+	return true;
+}
+
+// Whether places in the block rise.
+static bool are_rising(const struct index_run *runs, uint32_t count, uint32_t steps)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (runs[i].at >= steps || (i > 0 && runs[i].at <= runs[i - 1].at))
+			return false;
+	return true;
+}
+
+// Processes that end, each with a step of its own.
+static void take_exits(struct index_in *in, struct index_batch *batch, size_t processes)
+{
+	size_t exits;
+
+	mem_free(batch->exits);
+	batch->exits = index_in_take_array(in, &exits, sizeof *batch->exits);
+	batch->exits_count = (uint32_t)exits;
+	batch->exits_capacity = exits;
+	in->bad |= !are_rising(batch->exits, batch->exits_count, batch->count);
+	for (size_t i = 0; i < exits; i++)
+		in->bad |= batch->exits[i].value >= processes;
+}
+
 // The block that was being filled, with what goes with it. It has fewer steps than a block, and its
 // runs and jumps begin at its first step, or there are none.
-static void take_feed(struct index_in *in, struct index_feed *feed, uint32_t cells)
+static void take_feed(struct index_in *in, struct index_feed *feed, uint32_t cells,
+		      size_t processes)
 {
 	struct index_batch *batch = feed->open;
-	size_t exits;
 
 	feed->step = index_in_take_u64(in);
 	feed->time_ns = feed->last_time_ns = index_in_take_u64(in);
@@ -342,19 +398,15 @@ static void take_feed(struct index_in *in, struct index_feed *feed, uint32_t cel
 	batch->first = index_in_take_u64(in);
 	batch->count = take_list(in, batch->ops, feed->full, sizeof *batch->ops);
 	if (take_list(in, batch->begins, feed->full, sizeof *batch->begins) != batch->count ||
-	    batch->count >= feed->full || feed->step != batch->first + batch->count)
+	    batch->count >= feed->full || feed->step != batch->first + batch->count ||
+	    batch->first % feed->full != 0 || !are_steps(batch, cells))
 		in->bad = true;
-	for (uint32_t i = 0; i < batch->count; i++)
-		if (batch->ops[i] >> 1 >= cells)
-			in->bad = true;
 	batch->runs_count = take_list(in, batch->runs, feed->full, sizeof *batch->runs);
 	batch->jumps_count = take_list(in, batch->jumps, feed->full, sizeof *batch->jumps);
-	mem_free(batch->exits);
-	batch->exits = index_in_take_array(in, &exits, sizeof *batch->exits);
-	batch->exits_count = (uint32_t)exits;
-	batch->exits_capacity = exits;
+	take_exits(in, batch, processes);
 	take_batch_addresses(in, feed);
-	if (batch->runs_count > batch->count || batch->jumps_count > batch->count ||
+	if (!are_rising(batch->runs, batch->runs_count, batch->count) ||
+	    !are_rising(batch->jumps, batch->jumps_count, batch->count) ||
 	    (batch->count && (!batch->runs_count || !batch->jumps_count || batch->runs[0].at ||
 			      batch->jumps[0].at)))
 		in->bad = true;
@@ -362,13 +414,19 @@ static void take_feed(struct index_in *in, struct index_feed *feed, uint32_t cel
 
 // Spaces get their numbers in order, so one that comes out as another number was there twice:
 // damage.
-static void take_spaces(struct index_in *in, struct index_pair *pair)
+static void take_spaces(struct index_in *in, struct index_work *work)
 {
+	struct index_pair *pair = &work->pair;
 	size_t count = index_in_take_count(in, 4 * sizeof(uint64_t));
 
 	for (size_t i = 0; i < count && !in->bad; i++) {
 		uint64_t key = index_in_take_u64(in), flags = index_in_take_u64(in);
+		uint64_t address, value;
 
+		if (key >> 32 >= work->processes_count) {
+			in->bad = true;
+			return;
+		}
 		if (index_pair_space(pair, (process_id)(key >> 32), (heap_id)key, flags & 2) != i) {
 			in->bad = true;
 			return;
@@ -377,16 +435,19 @@ static void take_spaces(struct index_in *in, struct index_pair *pair)
 		pair->over_count += flags & 1;
 		take_map(in, &pair->spaces[i].odd);
 		take_map(in, &pair->spaces[i].inherited);
+		for (size_t at = 0; map_next(&pair->spaces[i].odd, &at, &address, &value);)
+			in->bad |= !is_of_block(work, value);
 	}
 }
 
 // What lived when the state was written, and what has ended by nothing. Each key and cell is held
 // against what there is, as the rest of the index uses them for places.
-static void take_pair(struct index_in *in, struct index_pair *pair)
+static void take_pair(struct index_in *in, struct index_work *work)
 {
+	struct index_pair *pair = &work->pair;
 	size_t count;
 
-	take_spaces(in, pair);
+	take_spaces(in, work);
 	pair->inherited = index_in_take_u64(in);
 	pair->lost = index_in_take_u64(in);
 	pair->orphans = index_in_take_u64(in);
@@ -398,7 +459,7 @@ static void take_pair(struct index_in *in, struct index_pair *pair)
 
 		index_in_take(in, &slot, sizeof slot);
 		if (slot.key == 0 || (slot.key >> 48) - 1 >= pair->spaces_count ||
-		    live_table_cell(slot.value) >= pair->cells->cells_count) {
+		    !is_of_block(work, slot.value)) {
 			in->bad = true;
 			return;
 		}
@@ -409,7 +470,7 @@ static void take_pair(struct index_in *in, struct index_pair *pair)
 		uint64_t word = index_in_take_u64(in);
 
 		// One is a value, the next its address.
-		in->bad |= i % 2 == 0 && live_table_cell(word) >= pair->cells->cells_count;
+		in->bad |= i % 2 == 0 && !is_of_block(work, word);
 		spill_put(&pair->never, &word, sizeof word);
 	}
 	pair->never_count = count;
@@ -453,9 +514,10 @@ static bool take_all(struct index_in *in, struct index_work *work, const struct 
 	work->vm.events = index_in_take_u64(in);
 	take_counted(in, work->halves, work->threads_count, sizeof *work->halves);
 	take_store(in, &work->store);
-	take_feed(in, &work->feed, index->cells.cells_count);
-	take_pair(in, &work->pair);
-	if (in->bad || work->store.step != work->feed.open->first)
+	take_feed(in, &work->feed, index->cells.cells_count, work->processes_count);
+	take_pair(in, work);
+	if (in->bad || work->store.step != work->feed.open->first ||
+	    index->files.blocks_count != work->store.step >> index->shape.block_log2)
 		return bad(err);
 	reader_know_damage(work->reader, &index->damage);
 	return reader_go(work->reader, place) || bad(err);
@@ -496,7 +558,9 @@ bool index_work_load(struct index_work *work, struct err *err)
 		err_set(err, ERR_FORMAT, "the state is of another trace, or another version");
 	ok = ok && take_all(&in, work, &place, err);
 	index_in_close(&in);
+	ok = ok && replay_calls(work, err);
+	// What was taken of the open block until then is not stored when this build is ended.
 	if (!ok)
-		return false;
-	return replay_calls(work, err);
+		work->feed.open->count = 0;
+	return ok;
 }
