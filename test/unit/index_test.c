@@ -1242,6 +1242,51 @@ TEST(a_state_with_a_right_checksum_hurts_nobody)
 	CHECK(crafted > 40);
 }
 
+// How the first process ended, in the head.
+static uint64_t *find_ending(uint8_t *head)
+{
+	struct index_exit *exits =
+		(struct index_exit *)(head + 8 + sizeof(uint64_t) + sizeof(struct index_identity) +
+				      sizeof(struct index_shape) + 6 * sizeof(uint64_t) +
+				      sizeof(struct heap_amount) + 3 * sizeof(uint64_t));
+
+	return &exits->kind;
+}
+
+TEST(a_head_with_a_right_checksum_knows_how_processes_end)
+{
+	const struct window_options options = { 0 };
+	struct pair pair = open_pair(1, &usual, &options, 0);
+	const char *path = test_temp_path("random.tide-index/head");
+	struct err err = { 0 };
+	struct file_view view;
+	uint8_t *bytes;
+	uint32_t crc;
+	size_t size;
+	int fd;
+
+	close_pair(&pair);
+	CHECK(file_view_open(&view, path, &err));
+	bytes = (uint8_t *)mem_copy_bytes(view.bytes, view.size);
+	size = view.size - sizeof crc;
+	file_view_close(&view);
+	CHECK(*find_ending(bytes) <= WINDOW_END_EXEC);
+	*find_ending(bytes) = 200;
+	crc = crc32c(0, bytes, size);
+	memcpy(bytes + size, &crc, sizeof crc);
+	fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+	CHECK_EQ((long long)(size + sizeof crc), pwrite(fd, bytes, size + sizeof crc, 0));
+	close(fd);
+	mem_free(bytes);
+	pair = open_pair(1, &usual, &options, 0);
+	CHECK(file_view_open(&view, path, &err));
+	bytes = (uint8_t *)mem_copy_bytes(view.bytes, view.size);
+	file_view_close(&view);
+	CHECK(*find_ending(bytes) <= WINDOW_END_EXEC);
+	mem_free(bytes);
+	close_pair(&pair);
+}
+
 // ---- while it is recorded ----
 
 struct growing {

@@ -13,6 +13,7 @@
 #include "engine/index/index_bits.h"
 #include "engine/index/index_io.h"
 #include "engine/index/index_tables.h"
+#include "engine/space/space.h"
 #include "os/file.h"
 #include "trace/walk.h"
 
@@ -350,7 +351,8 @@ static bool load_cell(struct cells *cells, uint32_t id, const struct cells_cell 
 }
 
 // A mark takes at least five numbers of 8 bytes: the fifth is the length of its name. The name has
-// its NUL from mem_alloc, which index_in_take_array asks for one byte more.
+// its NUL from mem_alloc, which index_in_take_array asks for one byte more. Windows are made of
+// their edges, which rise.
 void index_head_take_marks(struct index_in *in, struct index *index)
 {
 	index->marks_count = index_in_take_count(in, 5 * sizeof(uint64_t));
@@ -364,6 +366,7 @@ void index_head_take_marks(struct index_in *in, struct index *index)
 		mark->time_ns = index_in_take_u64(in);
 		mark->edge = index_in_take_u64(in);
 		mark->name = index_in_take_array(in, &length, 1);
+		in->bad |= i > 0 && mark->edge < mark[-1].edge;
 	}
 }
 
@@ -374,13 +377,23 @@ static void take_vm(struct index_in *in, struct plain *vm, const struct reader *
 	vm->lives = index_in_take_array(in, &vm->lives_count, sizeof *vm->lives);
 	vm->cells = index_in_take_array(in, &vm->cells_count, sizeof *vm->cells);
 	for (size_t i = 0; i < vm->lives_count; i++)
-		if (vm->lives[i].cell >= vm->cells_count)
+		if (vm->lives[i].cell >= vm->cells_count ||
+		    vm->lives[i].end_kind > WINDOW_END_EXEC ||
+		    vm->lives[i].exit_kind > WINDOW_END_EXEC)
 			in->bad = true;
 	for (size_t i = 0; i < vm->cells_count; i++)
 		if (vm->cells[i].process >= reader_processes_count(reader) ||
 		    vm->cells[i].stack >= reader_stacks_count(reader) ||
-		    vm->cells[i].layer != WINDOW_VM)
+		    vm->cells[i].layer != WINDOW_VM || vm->cells[i].owner >= SPACE_OWNERS_COUNT)
 			in->bad = true;
+}
+
+// How processes ended.
+static void take_exits(struct index_in *in, struct index *index)
+{
+	index->exits = index_in_take_array(in, &index->exits_count, sizeof *index->exits);
+	for (size_t i = 0; i < index->exits_count; i++)
+		in->bad |= index->exits[i].kind > WINDOW_END_EXEC;
 }
 
 // Whether what the head says of itself can be: everything that a later shift, index or loop relies
@@ -459,7 +472,7 @@ static bool read_head(struct index *index, struct index_in *in,
 	index_in_take(in, &index->peak, sizeof index->peak);
 	index->peak_edge = index_in_take_u64(in);
 	index->never_count = index_in_take_u64(in);
-	index->exits = index_in_take_array(in, &index->exits_count, sizeof *index->exits);
+	take_exits(in, index);
 	index->destroys = index_in_take_array(in, &index->destroys_count, sizeof *index->destroys);
 	index_head_take_moments(in, index);
 	index_head_take_marks(in, index);
