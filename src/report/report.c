@@ -491,16 +491,36 @@ static void tell_outside(const struct report *report, own_heap_tell *tell, void 
 	mem_free(heaps.rows);
 }
 
+// Blocks of malloc's that are handed out in pieces, as far as they are among the rows.
+static void tell_slabs(const struct report *report, own_heap_tell *tell, void *context)
+{
+	static const struct report_own_heap kinds[] = {
+		{ .heap = "GLib's slices",
+		  .text = "GLib's slices (GList, GHashTable …) as slabs, which stay when what is "
+			  "in them is freed; object by object only with G_SLICE=always-malloc" },
+		{ .heap = "Tcl's allocator",
+		  .text = "Tcl's allocator as slabs of 16 KiB, which stay when what is in them is "
+			  "freed: a slab is of who asked when there was no piece left" },
+	};
+	const struct sites *sites = &report->sites;
+	bool told[sizeof(kinds) / sizeof(*kinds)] = { false };
+
+	for (size_t i = 0; i < sites->count; i++) {
+		const char *slabs = own_heap_slabs(report->asked->names, sites->rows[i].stack);
+
+		for (size_t k = 0; slabs && k < sizeof(kinds) / sizeof(*kinds); k++) {
+			if (told[k] || strcmp(slabs, kinds[k].heap) != 0)
+				continue;
+			tell(context, &kinds[k]);
+			told[k] = true;
+		}
+	}
+}
+
 // Slabs are looked for among the rows: so is said what they are.
 void report_own_heaps(const struct report *report, own_heap_tell *tell, void *context)
 {
-	static const struct report_own_heap slabs = {
-		.heap = "GLib's slices",
-		.text = "GLib's slices (GList, GHashTable …) as slabs, which stay when what is "
-			"in them is freed; object by object only with G_SLICE=always-malloc",
-	};
 	const struct reader *reader = report->asked->reader;
-	const struct sites *sites = &report->sites;
 	struct map said = { 0 };
 	bool others = false;
 
@@ -519,12 +539,7 @@ void report_own_heaps(const struct report *report, own_heap_tell *tell, void *co
 	map_fini(&said);
 	if (others)
 		tell_outside(report, tell, context);
-	for (size_t i = 0; i < sites->count; i++) {
-		if (!own_heap_is_slab(report->asked->names, sites->rows[i].stack))
-			continue;
-		tell(context, &slabs);
-		break;
-	}
+	tell_slabs(report, tell, context);
 }
 
 // Pools that nothing was taken from, or that the filters leave out, are passed over.

@@ -493,6 +493,19 @@ def slabs_of_glib_are_said_to_be_slabs():
 
 
 @test
+def slabs_of_tcl_are_said_to_be_slabs():
+    for inner, said in (("f < g", True), ("g", False), ("f < h", False)):
+        assemble("slabs", 'process p pid=1\nthread t p\n'
+                 'module l p 0x1000-0x9000 bias=0x1000 "/usr/lib/libtcl8.6.so"\n'
+                 'module a p 0x10000-0x20000 bias=0x10000 "/bin/app"\n'
+                 'frame f l 0x1500\nframe g l 0x1600\nname g "TclpAlloc"\nframe h l 0x1700\n'
+                 'name h "Tcl_Eval"\nframe m a 0x10100\nname m "main"\n'
+                 f'stack s {inner} < m\n@1 t malloc s 0x10 16384\nend\n')
+        text = " ".join(run("report", "slabs.tide").stdout.split())
+        assert ("own heap: Tcl's allocator as slabs of 16 KiB" in text) == said, text
+
+
+@test
 def a_runtime_s_heap_is_named_by_the_function_that_maps_it():
     for mapper, size, said in (("v8::base::OS::Allocate(void*, unsigned long)", 64, "V8 heap, as mappings: 64.0 MiB"),
                                ("os_alloc_gc_space", 64, "SBCL heap, as mappings: 64.0 MiB"),

@@ -4,6 +4,7 @@
 // not.
 #include "report/ask/own_heap.h"
 
+#include "base/mem.h"
 #include "report/ask/wrappers.h"
 
 #include <string.h>
@@ -201,25 +202,42 @@ const char *own_heap_mapped(struct names *names, const struct trace_process *pro
 	return heap;
 }
 
-// From the innermost function outwards: GLib's own, with g_slice_alloc among them and no g_malloc
-// before it.
-bool own_heap_is_slab(struct names *names, stack_id stack)
+// Who hands a block of malloc's out in pieces: from the innermost function outwards all are of the
+// library, and one among them, which is not the first, is `asked`. `direct`: one that asks malloc
+// for the caller (NULL: none).
+static const struct own_heap_slabs {
+	const char *name, *module, *asked, *direct;
+} own_heap_slabs_kinds[] = {
+	{ "GLib's slices", "libglib-2.0.", "g_slice_alloc*", "g_malloc*" },
+	{ "Tcl's allocator", "libtcl8.", "Tclp*lloc", NULL },
+};
+
+static bool own_heap_is_slab(const struct names_stack *lines, const struct own_heap_slabs *kind)
 {
-	struct names_stack lines = names_stack(names, stack);
+	ASSERT(kind->module && kind->asked);
+	for (size_t i = 0; i < lines->count; i++) {
+		const struct symbol *symbol = lines->lines[i].symbol;
 
-	for (size_t i = 0; i < lines.count; i++) {
-		const struct symbol *symbol = lines.lines[i].symbol;
-
-		if (!own_heap_begins(names_file(symbol->module), "libglib-2.0.") ||
-		    wrappers_match_pattern("g_malloc*", symbol->function))
+		if (!own_heap_begins(names_file(symbol->module), kind->module) ||
+		    (kind->direct && wrappers_match_pattern(kind->direct, symbol->function)))
 			return false;
-		if (wrappers_match_pattern("g_slice_alloc*", symbol->function))
+		if (wrappers_match_pattern(kind->asked, symbol->function))
 			return i > 0;
 	}
 	return false;
 }
 
-// Python's objects are not recorded on Windows.
+const char *own_heap_slabs(struct names *names, stack_id stack)
+{
+	enum { COUNT = sizeof(own_heap_slabs_kinds) / sizeof(*own_heap_slabs_kinds) };
+	struct names_stack lines = names_stack(names, stack);
+
+	for (size_t i = 0; i < COUNT; i++)
+		if (own_heap_is_slab(&lines, &own_heap_slabs_kinds[i]))
+			return own_heap_slabs_kinds[i].name;
+	return NULL;
+}
+
 const char *own_heap_advice(const char *heap, bool windows)
 {
 	if (strcmp(heap, "Python heap") == 0 && !windows)

@@ -15,10 +15,10 @@ const char *own_heap_of(const struct trace_process *process);
 const char *own_heap_mapped(struct names *names, const struct trace_process *process,
 			    stack_id stack);
 
-// Whether the block with that stack is a slab of GLib's slices: it is handed out in pieces by
-// g_slice_alloc (and so by GList, GSList, GHashTable …, before GLib 2.76 and unless
-// G_SLICE=always-malloc is set), and stays when these are freed.
-bool own_heap_is_slab(struct names *names, stack_id stack);
+// Whose slab the block with that stack is: it is handed out in pieces, and stays when these are
+// freed. "GLib's slices" (g_slice_alloc, and so GList, GSList, GHashTable …, before GLib 2.76 and
+// unless G_SLICE=always-malloc is set), "Tcl's allocator" (Tcl_Alloc of up to 16 KiB). NULL: none.
+const char *own_heap_slabs(struct names *names, stack_id stack);
 
 // What shows more of it: "record it again with …".
 const char *own_heap_advice(const char *heap, bool windows);
