@@ -198,7 +198,10 @@ static void handle_events(struct collector *collector)
 			process_list_arrive(&collector->process_list, event->arrival);
 			break;
 		case DOOR_EXIT:
-			process_list_exit(&collector->process_list, event->image, event->time_ns);
+			// The door heard of it later than the tick is: what others do next would be
+			// raised to that time, and be in one tick with it.
+			process_list_exit(&collector->process_list, event->image,
+					  tick_mark(&collector->tick));
 			break;
 		case DOOR_MESSAGE:
 			handle_message(collector, event);

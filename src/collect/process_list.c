@@ -547,6 +547,7 @@ static void pass_waited(struct process_list *process_list, const struct image *p
 {
 	struct image *child = process_list->images;
 
+	ASSERT(event->waited != 0 && parent->begun);
 	while (child != NULL && !is_waited(process_list, parent, child, event->waited))
 		child = child->next;
 	if (child == NULL || !image_lanes_read_out(child) ||

@@ -250,6 +250,18 @@ uint64_t tick_told(const struct tick *tick)
 	return tick_ns != SEGMENT_CLOCK_STOP && !tick->own_times ? tick_ns : tick_now(tick);
 }
 
+uint64_t tick_mark(const struct tick *tick)
+{
+	uint64_t tick_ns = atomic_load(&tick->clock->now_ns);
+
+	ASSERT(tick->clock != NULL);
+	// Two steps at once: no other is given the one between.
+	while (tick_ns != SEGMENT_CLOCK_STOP && !tick->own_times)
+		if (atomic_compare_exchange_weak(&tick->clock->now_ns, &tick_ns, tick_ns + 2))
+			return tick_ns + 1;
+	return tick_now(tick);
+}
+
 uint64_t tick_raise(const struct tick *tick, uint64_t now_ns)
 {
 	if (!tick->threaded && !tick->own_times)

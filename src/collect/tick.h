@@ -49,7 +49,10 @@ uint64_t tick_now(const struct tick *tick);
 // to be recorded from here on has no earlier one.
 uint64_t tick_told(const struct tick *tick);
 
-// The same, after the tick was raised to `now_ns` where guests raise it, too.
+// A time of its own: all that was recorded has an earlier one, what is from here on a later one.
+uint64_t tick_mark(const struct tick *tick);
+
+// As tick_told, after the tick was raised to `now_ns` where guests raise it, too.
 uint64_t tick_raise(const struct tick *tick, uint64_t now_ns);
 
 // Tell all guests to record no more. Returns when they can see it.
