@@ -59,6 +59,7 @@ int launch_create_output(const struct launch_options *options, struct launch_res
 		.force = options->force,
 		// Only a program that we start has our standard streams.
 		.started = options->attach_pid == 0 ? program : NULL,
+		.args = options->argv,
 	};
 	// `made` says whether the file is new, which decides whether it is removed when the start
 	// fails.

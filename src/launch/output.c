@@ -22,12 +22,25 @@ static const char *pattern_of(const struct output_options *options, uint64_t num
 	return number == 0 ? "tidemark.%e.%p.tide" : "tidemark.%e.%p.%n.tide";
 }
 
+static bool is_being_written(const char *path)
+{
+	int fd = file_look(path) == FILE_IS_REGULAR ? file_open(path, FILE_READ) : -1;
+	bool claimed = fd >= 0 && file_is_claimed(fd);
+
+	file_close(fd);
+	return claimed;
+}
+
 // Whether a trace may be written there.
 static bool may_be(const struct output_options *options, const char *path, struct err *err)
 {
 	bool stream = options->pattern && strcmp(options->pattern, "-") == 0;
-	const char *its = options->started ? output_is_its(path, options->started) : NULL;
+	const char *its = NULL;
 
+	if (options->started)
+		its = output_is_its(path, options->started, options->args);
+	if (!its && options->force && is_being_written(path))
+		its = "being written by another recording";
 	if (its || stream)
 		err_set(err, ERR_USAGE, "%s cannot be the trace: it is %s (try: another -o)", path,
 			its ? its : "no file's name");

@@ -13,6 +13,7 @@ struct output_options {
 	uint64_t pid;        // of the program
 	bool force;          // an existing file may be overwritten
 	const char *started; // the program's path, if it has our standard streams; else NULL
+	char *const *args;   // of a started program: its name, and what it is given
 };
 
 // What output_create did, so that it can be undone. One of output_begun and output_undo has to
@@ -27,8 +28,9 @@ struct output_made {
 // %n in it, a name that is taken is followed by the next one; else a file that is there is an
 // error, unless forced: then it is kept aside, as PATH.PID.old, until output_begun() or
 // output_undo(). A pipe, a device, a link and a file of several names are written to as they are.
-// What a started program is, reads or writes is refused in any case. Returns a close-on-exec
-// descriptor, or -1.
+// What a started program is, is given as an argument, reads or writes by its standard streams is
+// refused in any case, and so is what another recording writes. Returns a close-on-exec descriptor,
+// or -1.
 int output_create(const struct output_options *options, struct str *path, struct output_made *made,
 		  struct err *err);
 
@@ -41,8 +43,9 @@ int output_open(const char *path, bool force, bool *created);
 // Whether a file of one name is there, and no link to it: it may be set aside and replaced.
 bool output_is_plain(const char *path);
 
-// What the file is to a program at `program` that has our standard streams, in words: a trace that
-// is written there would destroy it, or be mixed with what the program writes. NULL: nothing.
-const char *output_is_its(const char *path, const char *program);
+// What the file is to a program at `program` that has our standard streams and the arguments `args`
+// (NULL: not known), in words: a trace that is written there would destroy it, or be mixed with
+// what the program writes. NULL: nothing.
+const char *output_is_its(const char *path, const char *program, char *const *args);
 // The host's name into `host`, which is left as it is where that cannot be had.
 void output_host(char *host, size_t room);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -37,7 +38,17 @@ static bool same(const struct stat *one, const struct stat *other)
 	return one->st_dev == other->st_dev && one->st_ino == other->st_ino;
 }
 
-const char *output_is_its(const char *path, const char *program)
+// As it is, or as the value of an option (--in=FILE).
+static bool is_named(const struct stat *file, const char *argument)
+{
+	const char *value = strchr(argument, '=');
+	struct stat other;
+
+	return (stat(argument, &other) == 0 && same(file, &other)) ||
+	       (value && stat(value + 1, &other) == 0 && same(file, &other));
+}
+
+const char *output_is_its(const char *path, const char *program, char *const *args)
 {
 	static const char *const streams[] = { "the program's input", "the program's output",
 					       "the program's errors" };
@@ -48,6 +59,9 @@ const char *output_is_its(const char *path, const char *program)
 		return NULL;
 	if (stat(program, &other) == 0 && same(&file, &other))
 		return "the program itself";
+	for (size_t i = 1; args && args[0] && args[i]; i++)
+		if (is_named(&file, args[i]))
+			return "what the program is given as an argument";
 	for (int fd = 0; fd < (int)(sizeof streams / sizeof *streams); fd++)
 		if (fstat(fd, &other) == 0 && same(&file, &other))
 			return streams[fd];

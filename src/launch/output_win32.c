@@ -45,7 +45,7 @@ bool output_is_plain(const char *path)
 }
 
 // The system itself refuses to open a file that runs or that another has open to write.
-const char *output_is_its(const char *, const char *)
+const char *output_is_its(const char *, const char *, char *const *)
 {
 	return NULL;
 }

@@ -127,6 +127,30 @@ def a_trace_is_never_written_to_what_the_program_is_reads_or_writes():
 
 
 @test
+def nor_to_what_the_program_is_given():
+    for argument in "in.txt", "--in=in.txt", "./in.txt":
+        with open("in.txt", "w", encoding="ascii") as file:
+            file.write("kept\n")
+        says(run([TIDEMARK, "record", "--force", "-o", "in.txt", "touch", argument]), 125, "in.txt",
+             "argument", "another -o")
+        with open("in.txt", encoding="ascii") as file:
+            equal("kept\n", file.read(), "what the program is given")
+
+
+@test
+def nor_over_a_trace_that_is_being_written():
+    with subprocess.Popen([TIDEMARK, "record", "-q", "-o", "t.tide", "sh", "-c", "echo begun; read x"],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as recorder:
+        equal("begun\n", recorder.stdout.readline(), "the first recording")
+        says(run([TIDEMARK, "record", "--force", "-o", "t.tide", "touch", "started"]), 125, "t.tide",
+             "another recording", "another -o")
+        recorder.communicate("\n")
+        equal(0, recorder.returncode, "the first recording")
+    check_whole(Trace())
+    equal(["t.tide"], files(), "files")
+
+
+@test
 def the_default_name_is_new_each_time():
     for _ in range(3):
         equal(0, run([TIDEMARK, "record", "-q", "true"]).code, "exit code")
