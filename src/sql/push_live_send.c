@@ -415,14 +415,18 @@ bool push_live_send_epoch(struct push_live *live, struct err *err)
 
 // ---- what is there ----
 
+// Each statement of tables_make is tried again by itself, so that this is done again only while the
+// recording goes on.
 bool push_live_send_tables(struct push_live *live, struct err *err)
 {
+	const struct push_live_options *options = live->options;
 	unsigned tries = 0;
 	bool good, ages;
 
 	do
 		*err = (struct err){ 0 };
-	while (!(good = tables_make(live->shards, &ages, err)) && try_again(live, &tries, err));
+	while (!(good = tables_make(live->shards, &ages, err)) && options->follow &&
+	       is_written(options->path) && try_again(live, &tries, err));
 	if (good && live->options->keep_days && !ages && !live->result->rows_sent) {
 		str_clear(&live->answer);
 		tables_tell_no_ages(live->options->keep_days, &live->answer);

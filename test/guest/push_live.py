@@ -11,6 +11,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
 
 from libclickhouse import Server, cluster, free_port
@@ -369,6 +370,32 @@ def who_sends_is_in_no_place():
         equal(0, done.returncode)
         check("refuses this user or password" in done.stderr and "wr0ng" not in done.stderr and "tidemark push live.tide"
               in done.stderr, done.stderr)
+
+
+@test
+def a_server_that_does_not_answer_is_asked_for_some_seconds_once():
+    """Not each of the tries some times in turn, which took two minutes."""
+    asked = []
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(64)
+
+        def refuse():
+            while True:
+                try:
+                    visitor, _ = listening.accept()
+                except OSError:
+                    return
+                asked.append(1)
+                visitor.close()
+        threading.Thread(target=refuse, daemon=True).start()
+        place = f"clickhouse://127.0.0.1:{listening.getsockname()[1]}/memory"
+        done = subprocess.run([TIDEMARK, "record", "-o", "gone.tide", "--push", place, "true"],
+                              env=environment(), capture_output=True, text=True, check=False)
+        listening.shutdown(socket.SHUT_RDWR)
+    equal(0, done.returncode, done.stderr)
+    check("no answer from" in done.stderr, done.stderr)
+    check(len(asked) <= 2 * 8, f"asked {len(asked)} times", done.stderr)
 
 
 main()
