@@ -136,15 +136,17 @@ static bool static_read(void)
 // optimiser of the whole program may number them.
 //
 // A compiler may call a static variable of several files tidemark_place.0, tidemark_place.1 and so
-// on.
+// on; one of C++ mangles its name.
 void static_fill_places(void)
 {
-	static const char name[] = "tidemark_place";
+	static const char name[] = "tidemark_place", mangled[] = "_ZL14tidemark_place";
 
 	for (size_t i = 1; i < static_symbols.count; i++) {
 		const struct elf_symbol *symbol = &static_symbols.symbols[i];
 		const char *rest = text_after(static_name(symbol), name);
 
+		if (!rest)
+			rest = text_after(static_name(symbol), mangled);
 		if (rest && (!*rest || *rest == '.') && (symbol->info & 0xf) == STATIC_DATA &&
 		    symbol->section && symbol->size == sizeof(void *))
 			*(const void **)(scope_objects()->bias + symbol->value) =

@@ -199,6 +199,21 @@ def go_is_told_as_what_it_is():
 
 
 @test
+def marks_are_recorded_in_c_and_in_cxx():
+    with open("marks.cpp", "w", encoding="ascii") as file:
+        file.write('#include <tidemark.h>\nint main() { tidemark_mark("one"); return 0; }\n')
+    shutil.copy("marks.cpp", "marks.c")
+    for compiler, source in ("gcc", "marks.c"), ("g++", "marks.cpp"):
+        if not shutil.which(compiler):
+            raise Skip(f"needs {compiler}")
+        made = run([compiler, "-static", "-I", os.path.join(SOURCE, "include"), source, "-o", "marks"])
+        equal(0, made.code, made.err)
+        record(["./marks"], "--force")
+        check("1 marks" in run([TIDEMARK, "info", "t.tide"]).out, compiler,
+              run([TIDEMARK, "info", "t.tide"]).out)
+
+
+@test
 def each_that_a_program_starts_in_vain_is_named():
     path = build("static")
     for name in ("one", "two", "three"):
