@@ -125,7 +125,7 @@ static bool save(const char *path, const char *output, struct err *err)
 	struct repair_result result;
 	struct fresh fresh = { .fd = -1 };
 	bool ok = fresh_open_of(&fresh, output, false, path, err) &&
-		  (repair_trace(path, fresh.fd, &result, err) || fresh_name_failure(&fresh, err)) &&
+		  (repair_copy(path, fresh.fd, &result, err) || fresh_name_failure(&fresh, err)) &&
 		  fresh_keep(&fresh, err);
 
 	ASSERT(path && output);

@@ -27,6 +27,7 @@ struct repair {
 	struct chain chain;
 	struct trace_end end; // of the damaged trace, if it had one
 	bool end_seen;
+	bool copy;     // of a recording that goes on
 	uint64_t used; // bytes of the old file that were copied or understood
 	struct repair_result *result;
 };
@@ -135,7 +136,7 @@ static bool put_end(struct repair *repair, struct err *err)
 {
 	struct repair_result *result = repair->result;
 	struct trace_end end = repair->end;
-	char why[400];
+	char why[400] = "";
 
 	if (!repair->end_seen)
 		end.duration_ns = repair->chain.last_ns;
@@ -147,13 +148,17 @@ static bool put_end(struct repair *repair, struct err *err)
 		snprintf(result->why, sizeof result->why,
 			 "damaged at byte %" PRIu64 ": %s; blocks lost: %" PRIu64,
 			 repair->walk.damage_at, repair->walk.damage, repair->walk.missed);
+	else if (!repair->end_seen && repair->copy)
+		snprintf(why, sizeof why, "it went on after this copy of it was made");
 	else if (!repair->end_seen)
 		snprintf(result->why, sizeof result->why, "cut at byte %" PRIu64 ": %s",
 			 repair->walk.whole_at,
 			 repair->store.written ? "it was still being written"
 					       : "the recording did not end");
-	if (result->why[0] == '\0')
+	if (result->why[0] == '\0' && why[0] == '\0')
 		snprintf(why, sizeof why, "%s", end.why ? end.why : "");
+	else if (result->why[0] == '\0')
+		ASSERT(repair->copy);
 	else if (end.why && end.why[0])
 		snprintf(why, sizeof why, "%.180s; %s (repaired)", end.why, result->why);
 	else
@@ -190,12 +195,14 @@ static bool copy_all(struct repair *repair, const struct trace_info *info, struc
 	return put_end(repair, err);
 }
 
-bool repair_trace(const char *path, int fd, struct repair_result *result, struct err *err)
+static bool repair_make(const char *path, int fd, bool copy, struct repair_result *result,
+			struct err *err)
 {
-	struct repair repair = { .result = result };
+	struct repair repair = { .result = result, .copy = copy };
 	struct reader *reader = reader_open(path, err);
 	bool ok;
 
+	ASSERT(fd >= 0 && result);
 	*result = (struct repair_result){ 0 };
 	if (!reader)
 		return false;
@@ -210,4 +217,14 @@ bool repair_trace(const char *path, int fd, struct repair_result *result, struct
 	mem_free(repair.end.why);
 	reader_close(reader);
 	return ok;
+}
+
+bool repair_trace(const char *path, int fd, struct repair_result *result, struct err *err)
+{
+	return repair_make(path, fd, false, result, err);
+}
+
+bool repair_copy(const char *path, int fd, struct repair_result *result, struct err *err)
+{
+	return repair_make(path, fd, true, result, err);
 }

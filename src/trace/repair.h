@@ -23,3 +23,6 @@ struct repair_result {
 
 // Read the trace at `path` and write a whole one into the empty file `fd`.
 bool repair_trace(const char *path, int fd, struct repair_result *result, struct err *err);
+
+// The same of a recording that goes on: what is there by now, which is not called damaged.
+bool repair_copy(const char *path, int fd, struct repair_result *result, struct err *err);

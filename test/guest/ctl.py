@@ -175,6 +175,18 @@ def asking_again_and_again_from_many_sides_is_no_harm():
 
 
 @test
+def what_is_saved_is_called_a_copy_and_not_damaged():
+    program = Program()
+    program.say("keep", 10, 7000)
+    program.ctl("save", "now.tide")
+    ended = run([TIDEMARK, "check", "now.tide", "--max-peak", "1G"])
+    equal(3, ended.code, "its programs go on, so it is not judged")
+    check("it went on after this copy" in ended.out + ended.err, ended.out, ended.err)
+    check("cut at" not in ended.out + ended.err, ended.out, ended.err)
+    program.end()
+
+
+@test
 def mistakes_are_told_in_one_line():
     for because, *words in (("is not a process id", "x", "start"),
                             ("is not a process id", "0", "start"),

@@ -3,9 +3,11 @@
 writes it any more."""
 # timeout: 120
 # parallel: yes
+import fcntl
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 
@@ -83,6 +85,26 @@ def what_cannot_be_done_to_it_yet_says_when_it_can():
         equal(3, ended.code, ended.err)
         check("again when the recording has ended" in ended.err, ended.err)
         check("it was still being written" in run([TIDEMARK, "repair", "t.tide"]).out)
+
+
+@test
+def check_waits_for_the_end_of_a_trace_that_is_about_to_be_closed():
+    equal(0, run([TIDEMARK, "record", "-q", "-o", "w.tide", "true"]).code, "record")
+    with open("w.tide", "r+b") as file:
+        fcntl.fcntl(file, 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0))  # F_OFD_SETLK
+        checking = subprocess.Popen([TIDEMARK, "check", "w.tide", "--max-peak", "1G"],
+                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+        def has_it():
+            folder = f"/proc/{checking.pid}/fd"
+            try:
+                return any(os.readlink(f"{folder}/{fd}") == os.path.abspath("w.tide")
+                           for fd in os.listdir(folder)) or checking.poll() is not None
+            except FileNotFoundError:
+                return False
+        wait_for(has_it, "the check")
+    text = checking.communicate()[0]
+    equal(0, checking.returncode, text)
 
 
 @test
