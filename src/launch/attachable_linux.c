@@ -220,6 +220,11 @@ static bool attachable_by_state(pid_t pid, const struct attachable_status *statu
 			       (int)pid, leader, leader);
 	if (pid == getpid())
 		return err_set(err, ERR_USAGE, "process %d is tidemark itself", (int)pid);
+	if (state != 'Z' && state != 'X' && !*attachable_field(status, "\nVmSize:"))
+		return err_set(err, ERR_USAGE,
+			       "process %d is a thread of the kernel, which has no memory of its "
+			       "own to record",
+			       (int)pid);
 	if (state == 'Z' && attachable_number(status, "\nThreads:\t", 10) > 1)
 		return err_set(
 			err, ERR_USAGE,

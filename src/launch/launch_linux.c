@@ -376,6 +376,16 @@ static bool launch_go(struct launch *launch, struct err *err)
 			       "recorder in its environment (--strict: not started)",
 			       str_get(&launch->program));
 	launch->result->end = error == ENOENT ? LAUNCH_NOT_FOUND : LAUNCH_NOT_EXECUTABLE;
+	// The program was found: what is missing is what its first line or its header asks for.
+	if (error == ENOENT && launch->inspect.file.length > 0 &&
+	    strcmp(str_get(&launch->inspect.file), str_get(&launch->program)) != 0)
+		return err_set(err, ERR_USAGE, "cannot execute %s: its interpreter %s is missing",
+			       str_get(&launch->program), str_get(&launch->inspect.file));
+	if (error == ENOENT && file_look(str_get(&launch->program)) == FILE_IS_REGULAR)
+		return err_set(err, ERR_USAGE,
+			       "cannot execute %s: the dynamic linker that it asks for is missing "
+			       "(try: file %s)",
+			       str_get(&launch->program), str_get(&launch->program));
 	return err_errno(err, error, "cannot execute %s", str_get(&launch->program));
 }
 

@@ -1,7 +1,8 @@
 // For example, "ls" with PATH "/opt/bin:/usr/bin", where /opt/bin/ls is there and not executable:
 // it is remembered that one was, and /usr/bin/ls is found. Were that not there, the error would be
 // "ls is not executable", not "no such program". An empty entry of PATH means the working
-// directory.
+// directory. A folder that may not be searched is not the program's fault: what is in it cannot be
+// known, and does not make the program one that is not executable.
 #include "launch/program.h"
 
 #include "base/mem.h"
@@ -12,13 +13,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// 0, or why it cannot be executed.
+// 0, or why it cannot be executed; EXDEV: a folder on the way to it may not be searched.
 static int program_try(const char *path)
 {
 	struct stat status;
 
 	if (stat(path, &status) != 0)
-		return errno;
+		return errno == EACCES ? EXDEV : errno;
 	if (S_ISDIR(status.st_mode))
 		return EISDIR;
 	// The effective user's rights, which are those that execve looks at.
@@ -42,6 +43,9 @@ static enum program_found program_tell(const char *name, int error, struct err *
 	case EACCES:
 		err_set(err, ERR_USAGE, "%s is not executable (try: chmod +x)", name);
 		return PROGRAM_REFUSED;
+	case EXDEV:
+		err_set(err, ERR_USAGE, "%s: a folder on the way to it may not be searched", name);
+		return PROGRAM_REFUSED;
 	default:
 		err_errno(err, error, "%s cannot be executed", name);
 		return PROGRAM_REFUSED;
@@ -52,6 +56,7 @@ static enum program_found program_tell(const char *name, int error, struct err *
 enum program_found program_find(const char *name, const char *search, struct str *path,
 				struct err *err)
 {
+	struct str hidden = { 0 }; // the first folder that may not be searched
 	int error = ENOENT;
 
 	str_clear(path);
@@ -70,8 +75,12 @@ enum program_found program_find(const char *name, const char *search, struct str
 		str_add_char(path, '/');
 		str_add(path, name);
 		problem = program_try(str_get(path));
-		if (problem == 0)
+		if (problem == 0) {
+			str_fini(&hidden);
 			return PROGRAM_FOUND;
+		}
+		if (problem == EXDEV && hidden.length == 0)
+			str_add_bytes(&hidden, length ? search : ".", length ? length : 1);
 		if (problem == EACCES)
 			error = EACCES; // remembered: a later folder may have a better one
 		more = search[length] != '\0';
@@ -79,9 +88,14 @@ enum program_found program_find(const char *name, const char *search, struct str
 		search += length + 1;
 	}
 	ASSERT(error == ENOENT || error == EACCES);
-	if (error == ENOENT) {
+	if (error == ENOENT && hidden.length > 0)
+		err_set(err, ERR_USAGE,
+			"%s: no such program in PATH, of which %s may not be searched", name,
+			str_get(&hidden));
+	else if (error == ENOENT)
 		err_set(err, ERR_USAGE, "%s: no such program in PATH", name);
+	str_fini(&hidden);
+	if (error == ENOENT)
 		return PROGRAM_MISSING;
-	}
 	return program_tell(name, error, err);
 }

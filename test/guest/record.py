@@ -96,6 +96,8 @@ def an_existing_file_is_overwritten_only_when_forced():
     for asked in (["./broken"], ["/nonexistent"]):
         failed = run([TIDEMARK, "record", "--force", "-o", "t.tide", *asked])
         check(failed.code in (126, 127), (asked, failed))
+        check(asked != ["./broken"] or "its interpreter /nonexistent/interpreter is missing" in failed.err,
+              failed.err)
         with open("t.tide", "rb") as trace:
             equal(before, trace.read(), f"what was there before {asked}")
     equal([], [name for name in os.listdir() if name.endswith(".old")], "what is left")

@@ -68,6 +68,26 @@ TEST(program_skips_what_cannot_be_executed_and_says_so_if_nothing_better_comes)
 	str_fini(&found);
 }
 
+TEST(program_in_a_folder_that_may_not_be_searched_is_not_called_not_executable)
+{
+	bool root = geteuid() == 0;
+	struct str found = { 0 };
+	struct err err = { 0 };
+	char search[8192], path[8192];
+
+	CHECK_EQ(0, chmod(folder("hidden"), 0));
+	snprintf(search, sizeof(search), "%s/hidden:/none", test_temp_dir());
+	snprintf(path, sizeof(path), "%s/hidden/tool", test_temp_dir());
+	CHECK_EQ(0, root ? seteuid(65534) : 0);
+	CHECK_EQ(PROGRAM_MISSING, program_find("tool", search, &found, &err));
+	CHECK_CONTAINS("no such program in PATH, of which ", err.text);
+	CHECK_CONTAINS("/hidden may not be searched", err.text);
+	CHECK_EQ(PROGRAM_REFUSED, program_find(path, NULL, &found, &err));
+	CHECK_CONTAINS("may not be searched", err.text);
+	CHECK_EQ(0, root ? seteuid(0) : 0);
+	str_fini(&found);
+}
+
 TEST(program_with_a_slash_stands_for_itself)
 {
 	struct str found = { 0 };
