@@ -61,9 +61,15 @@ void summary_print(const struct launch_result *result)
 		STR_COUNT(summary->processes), plural(summary->processes, "process", "processes"),
 		STR_COUNT(summary->events_lost), plural(summary->events_lost, "event", "events"),
 		summary->sampled ? "; these are samples, report estimates the whole" : "");
-	if (result->stop_ns)
-		fprintf(stderr, "tidemark: its threads stood still for %s at most\n",
-			STR_DURATION(result->stop_ns));
+	if (summary->events_gone > 0)
+		fprintf(stderr,
+			"tidemark: that is what was seen; the trace has %s of these %s events, and "
+			"report counts no others\n",
+			STR_COUNT(summary->events),
+			STR_COUNT(summary->events + summary->events_gone));
+	if (result->stood.length > 0)
+		fprintf(stderr, "tidemark: its threads stood still for %s\n",
+			str_get(&result->stood));
 	if (result->indexed)
 		fprintf(stderr, "tidemark: its index is ready (%s of CPU, in idle time)\n",
 			STR_DURATION(result->index_cpu_ns));

@@ -695,7 +695,8 @@ static void tell_done(struct collector *collector, const struct trace_end *end, 
 	uint64_t kept = writer_events_kept(collector->writer) + collector->left_out;
 
 	trace_builder_sum(&collector->trace_builder, summary);
-	summary->events_lost = end->events_lost + summary->events - kept;
+	summary->events_gone = summary->events - kept;
+	summary->events_lost = end->events_lost + summary->events_gone;
 	summary->events = kept;
 	summary->duration_ns = end->duration_ns;
 	summary->trace_bytes = writer_bytes(collector->writer);
@@ -727,13 +728,21 @@ static void note_count(struct trace_builder *trace_builder, const char *before, 
 static void note_losses(struct collector *collector)
 {
 	struct trace_builder *trace_builder = &collector->trace_builder;
-	char text[128];
+	char text[256];
 
 	if (collector->merge.order_breaks > 0) {
 		snprintf(text, sizeof text,
 			 "%llu events have no possible order: the program frees or moves blocks "
 			 "in two threads at once",
 			 (unsigned long long)collector->merge.order_breaks);
+		trace_builder_warn(trace_builder, TRACE_NONE, text);
+	}
+	if (trace_builder->unsearched > 0 &&
+	    (collector->options->segment_options & SEGMENT_REACHABILITY)) {
+		snprintf(text, sizeof text,
+			 "a signal has ended %llu of its processes before it was searched what of "
+			 "its memory is reachable (try: tidemark ctl PID reachability before)",
+			 (unsigned long long)trace_builder->unsearched);
 		trace_builder_warn(trace_builder, TRACE_NONE, text);
 	}
 	note_count(trace_builder, "in ", trace_builder->language.unsure,

@@ -173,6 +173,7 @@ struct image {
 	uint32_t look_passes;
 	uint32_t look_missed; // asked for, and there was no time
 	void *reach_stopped;  // reachability.h: by collect_reach; NULL: it runs
+	bool reach_tried; // it was to be searched at its end, at a mark or because somebody asked
 	uint8_t reach_reason;
 	struct image_asker reach_asker;
 };

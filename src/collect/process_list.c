@@ -823,6 +823,8 @@ static bool tell_end(struct process_list *process_list, struct image *image, boo
 	generated_code_name(image, process_list->tick->clock->began_ns, true);
 	notes_reader_tell_hidden(image);
 	rss_snapshots_finish(image);
+	if (exit == TRACE_EXIT_SIGNAL && !image->reach_tried)
+		process_list->trace_builder->unsearched++;
 	if (exit == TRACE_EXIT_SIGNAL)
 		tell_figure(image, TRACE_NOTE_GROUP_KILLS, peer_killed(&image->arrival->space));
 	writer_process_end(process_list->trace_builder->writer, image->process,

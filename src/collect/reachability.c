@@ -49,6 +49,7 @@ bool reachability_ask(struct reachability *reachability, struct image *image, ui
 	struct err err = { .kind = ERR_NONE };
 
 	ASSERT(image->begun);
+	image->reach_tried = true;
 	if (reach == NULL || image->reach_stopped != NULL)
 		return false;
 	image->reach_stopped =

@@ -92,4 +92,5 @@ void launch_close(struct launch_result *result, const struct collect_message *me
 void launch_result_fini(struct launch_result *result)
 {
 	str_fini(&result->path);
+	str_fini(&result->stood);
 }

@@ -62,7 +62,7 @@ struct launch_result {
 	bool closed;                    // `summary` is set: the collector closed the trace itself
 	struct collect_summary summary; // what was recorded, in figures
 	struct str path;                // of the trace; empty if there is none
-	uint64_t stop_ns;               // attached: how long the threads stood still, at most
+	struct str stood;               // attached: for how long threads stood still; else empty
 	bool indexed;                   // the index is there
 	uint64_t index_cpu_ns;          // what it took
 };

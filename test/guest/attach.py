@@ -2,6 +2,7 @@
 """A program that runs already is attached to and left again: nothing of it is lost or wrong, and it
 is as it was. What cannot be attached to is refused with what to do about it, and left alone."""
 # timeout: 240
+import contextlib
 import json
 import os
 import re
@@ -132,6 +133,8 @@ def twenty_times_in_a_row_nothing_is_lost_and_nothing_stays():
         # What is looked at below has some thousand blocks.
         ended = attach_until(running, "50ms", 1000 if number % 4 == 0 else -1, f"{number}.tide")
         check(", 0 events lost" in ended.err, ended.err)
+        check(re.search(r"for [\d.]+ (ms|us|s) while it loaded the recorder, and (all )?for "
+                        r"[\d.]+ (ms|us|s) while its [\d,]+ blocks were read", ended.err), ended.err)
         match = re.search(r"stood still for ([\d.]+) (ms|us|s) at most", ended.err)
         check(match, ended.err)
         stops.append(float(match[1]) * {"us": 0.001, "ms": 1, "s": 1000}[match[2]])
@@ -216,7 +219,10 @@ def a_collector_that_is_killed_leaves_no_socket():
     recording.process.stderr.readline()
     with open(f"/proc/{recording.pid}/task/{recording.pid}/children", encoding="utf-8") as words:
         collector = int(words.read().split()[0])
-    held = [os.readlink(f"/proc/{collector}/fd/{fd}") for fd in os.listdir(f"/proc/{collector}/fd")]
+    held = []
+    for fd in os.listdir(f"/proc/{collector}/fd"):
+        with contextlib.suppress(FileNotFoundError):  # it was closed just now
+            held.append(os.readlink(f"/proc/{collector}/fd/{fd}"))
     with open("/proc/net/unix", encoding="utf-8") as sockets:
         ours = [line.split()[-1] for line in sockets
                 if " /tmp/." in line and f"socket:[{line.split()[6]}]" in held]
@@ -331,6 +337,14 @@ def who_lives_in_a_signal_handler_or_has_been_in_one_is_attached_to():
         running.end(7)
 
 
+def is_kernel(pid):
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8") as file:
+            return file.read() == "kthreadd\n"
+    except OSError:
+        return False
+
+
 def refused(pid, *words, code=126, lines=1, **more):
     ended = run([*more.pop("tidemark", [TIDEMARK]), "record", "-p", str(pid), "-o", "no.tide"],
                 **more)
@@ -389,6 +403,8 @@ def what_cannot_be_attached_to_is_refused_with_the_remedy():
     wait_for(lambda: ") Z " in open(f"/proc/{zombie.pid}/stat", encoding="utf-8").read(), "Z")
     refused(zombie.pid, f"process {zombie.pid} has ended")
     zombie.end(0)
+    if is_kernel(2):
+        refused(2, "thread of the kernel")
     headless = Running(["/usr/bin/python3", "-c", "import ctypes, threading\n"
                         "threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
                         "ctypes.CDLL(None).pthread_exit(None)"])

@@ -4,6 +4,7 @@
 # parallel: yes
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -154,9 +155,14 @@ def fill(strict):
         check(not data["trace"]["complete"], "the trace says that it is whole")
         check(data["trace"]["events"] > 10000, f"only {data['trace']['events']} events")
         check(data["trace"]["events_lost"] > 0, "the trace says that it lost nothing")
+        has = re.search(r"the trace has ([\d,]+) of these ([\d,]+) events", ended.err)
+        check(has, "what of it the trace has:", ended.err)
         Trace("disk/t.tide").check_ownership()
         info = run([TIDEMARK, "info", "disk/t.tide"])
         check("space" in info.out + info.err, "info says why:", info.out, info.err)
+        counts = re.search(r"^events +([\d,]+), and ([\d,]+) others", info.out, re.M)
+        equal(sum(int(count.replace(",", "")) for count in counts.groups()),
+              int(has[1].replace(",", "")), "events that the trace has")
     finally:
         unmount()
 

@@ -128,6 +128,14 @@ def what_is_not_known_is_said():
 
 
 @test
+def who_is_ended_by_a_signal_is_not_searched_which_is_said():
+    ended = run([TIDEMARK, "record", "-o", "t.tide", "--reachability", "--", "sh", "-c", "kill -TERM $$"])
+    check("a signal has ended 1 of its processes before" in ended.err, ended.err)
+    ended = run([TIDEMARK, "record", "-f", "-o", "t.tide", "--", "sh", "-c", "kill -TERM $$"])
+    check("a signal has ended" not in ended.err, ended.err)
+
+
+@test
 def children_are_searched_too():
     record(["sh", "-c", f"{program('reaches')}; {program('reaches')}; exit 0"], "--reachability")
     told = ask("report", "t.tide")
