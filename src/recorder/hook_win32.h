@@ -64,6 +64,7 @@ static inline struct lane *hook_enter(const uintptr_t *frame, uintptr_t call)
 {
 	struct lane *lane = lane_get_mine();
 
+	kernel_need_stack(frame);
 	if (unlikely(lane->inside != 0 || !lane->ring)) {
 		lane = hook_enter_slow(lane, frame);
 		if (!lane)

@@ -13,10 +13,12 @@ enum {
 #ifdef __x86_64__
 	KERNEL_TEB_PEB = 0x60,
 	KERNEL_TEB_CLIENT = 0x40,
+	KERNEL_TEB_STACK = 0x1478, // the lowest address of its stack
 	KERNEL_TEB_SLOTS = 0x1480,
 #else
 	KERNEL_TEB_PEB = 0x30,
 	KERNEL_TEB_CLIENT = 0x20,
+	KERNEL_TEB_STACK = 0xe0c,
 	KERNEL_TEB_SLOTS = 0xe10,
 #endif
 	KERNEL_SLOTS = 64,
@@ -46,6 +48,23 @@ bool kernel_take_own(void)
 		return false;
 	kernel_own_at = KERNEL_TEB_SLOTS + slot * (uint32_t)sizeof(void *);
 	return true;
+}
+
+// Page by page: only the one that follows makes the stack grow. The lowest page is never there. A
+// handler of the exception itself has no more than what is left, and goes on with that.
+//
+// A frame outside of the stack that the system knows is on one of the program's own making.
+COLD void kernel_grow_stack(uintptr_t frame)
+{
+	const uintptr_t *block = (const void *)kernel_teb();
+	uintptr_t lowest = *(uintptr_t *)(void *)(kernel_teb() + KERNEL_TEB_STACK) + KERNEL_PAGE;
+	uintptr_t end = frame - KERNEL_STACK_ROOM;
+
+	if (frame >= block[1] || frame < block[2])
+		return;
+	end = end < lowest ? lowest : end;
+	for (uintptr_t at = block[2]; at > end; at -= KERNEL_PAGE)
+		*(volatile uint8_t *)(at - 1);
 }
 
 static struct nt_client *kernel_client(void)

@@ -64,6 +64,24 @@ static inline uint8_t *kernel_teb(void)
 	return teb;
 }
 
+// Of the stack that the thread is on, what the recorder may need below `frame`.
+enum { KERNEL_STACK_ROOM = 2 * KERNEL_PAGE };
+
+// Touches what is not there yet of that room.
+HIDDEN void kernel_grow_stack(uintptr_t frame);
+
+// A stack grows when the page below it is touched, and its end is an exception
+// (STATUS_STACK_OVERFLOW), from which a program may recover. Here nothing has begun that it would
+// leave half done, neither of the recorder's nor of the heap's. Without it, it comes somewhere in
+// the call: in a heap that is locked then, and stays so.
+static inline void kernel_need_stack(const void *frame)
+{
+	const uintptr_t *block = (const void *)kernel_teb(); // word 2: where the stack ends so far
+
+	if (unlikely((uintptr_t)frame - KERNEL_STACK_ROOM < block[2]))
+		kernel_grow_stack((uintptr_t)frame);
+}
+
 // In pairs around slow paths, as on other systems.
 static inline uint64_t kernel_block_signals(void)
 {

@@ -131,8 +131,12 @@ static bool vm_can_read(const void *argument)
 	       kernel_can_read((uintptr_t)argument & ~(uintptr_t)(KERNEL_PAGE - 1));
 }
 
+//
+// For a heap's call there is room already.
 static bool vm_is_recorded(void *process, const void *at, const void *bytes)
 {
+	if (!lane_get_mine()->inside)
+		kernel_need_stack(&process);
 	return recording_phase() == RECORDING_ON && vm_can_read(at) && vm_can_read(bytes) &&
 	       vm_is_self(process);
 }

@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+"""Programs at the edges of what the system lets them do: they do the same with the recorder inside as
+without, and what they counted is in the trace. In both sizes."""
+# timeout: 400
+# parallel: yes
+import os
+import re
+
+import libwin
+from libwin import ask, check, equal
+
+libwin.need_wine()
+EXE = libwin.built("tidemark.exe")
+PROGRAM = os.path.join(libwin.SOURCE, "test", "programs", "win", "edges.c")
+
+
+def run(bits, edge, *options):
+    """Recorded; what it counted is checked. Returns its trace."""
+    name, trace = f"{edge}, {bits} bits", f"{edge}{bits}.tide"
+    done = libwin.wine(EXE, "record", "--force", "-o", trace, *options, "--", libwin.windows_path(f"edges{bits}.exe"),
+                       edge, prefix="prefix", seconds=100, text=True)
+    counts = re.findall(r"^expect (\d+) (\d+) (\d+)$", done.stdout, re.M)
+    check(f"{name}: it comes to its end", counts and done.returncode == 0, done)
+    for size, allocations, frees in counts:
+        total = ask("window", trace, "--size", size)["total"]
+        equal((int(allocations), int(frees)), (total["count"], total["freed_count"]),
+              f"{name}: all blocks of {size} bytes are recorded, and what became of them")
+    check(f"{name}: the trace is whole", ask("info", trace)["trace"]["complete"], done)
+    return trace
+
+
+def overflow(bits):
+    trace = run(bits, "overflow")
+    equal(0, ask("report", trace)["heap"]["failed"], f"overflow, {bits} bits: no call is said to have failed")
+
+
+libwin.begin_prefix()
+for BITS in libwin.WIDTHS:
+    libwin.cross_compile(BITS, f"edges{BITS}.exe", PROGRAM)
+    overflow(BITS)
+libwin.end_prefix()
+libwin.end()
