@@ -21,6 +21,8 @@ enum {
 	HOOK_CONTEXT_SP = sizeof(void *) == 8 ? 152 : 196,
 	HOOK_CONTEXT_KIND = sizeof(void *) == 8 ? 0x100000 : 0x10000, // of this processor
 	HOOK_CONTEXT_SYSTEM = 0x7fff0000, // bits of the flags that name the kind, and more
+
+	HOOK_FRAME_BYTES = 256, // below a hook's frame, to the return address of what it calls
 };
 
 // 18 bytes: three words of head, the handle in 8 and the flags in 4.
@@ -131,16 +133,49 @@ static bool hook_finds_registers(uintptr_t low, uintptr_t high)
 	return false;
 }
 
+// A fiber of another stack is in no call that was begun here.
+static bool hook_is_below(uintptr_t low, uintptr_t inside)
+{
+	const uintptr_t *block = (const void *)kernel_teb();
+
+	return low < inside && inside < block[1] && low >= block[2];
+}
+
 // `interrupted`: whether an exception's registers are between here and the call. With them it is a
 // handler of the call's, without them the call itself has called us.
 bool hook_is_within(const struct lane *lane, const uintptr_t *frame, bool interrupted)
 {
-	const uintptr_t *block = (const void *)kernel_teb();
 	uintptr_t inside = hook_inside(lane), low = (uintptr_t)frame;
 
-	// A fiber of another stack is in no call that was begun here.
-	return low < inside && inside < block[1] && low >= block[2] &&
-	       hook_finds_registers(low, inside) == interrupted;
+	return hook_is_below(low, inside) && hook_finds_registers(low, inside) == interrupted;
+}
+
+// What an exception has left there may not be overwritten yet: the call's end is then only noticed
+// later, by one whose frame is above.
+bool hook_is_held(const struct lane *lane, const uintptr_t *frame)
+{
+	uintptr_t inside = hook_inside(lane), low = (uintptr_t)frame;
+
+	if (!hook_is_below(low, inside))
+		return false;
+	if (inside - low > HOOK_FRAME_BYTES)
+		low = inside - HOOK_FRAME_BYTES;
+	for (const uintptr_t *at = (const void *)low; (uintptr_t)at < inside; at++)
+		if (*at - patch_own.start < patch_own.bytes)
+			return true;
+	return false;
+}
+
+// Half of a realloc: the new block, or the end of the old one, which came to us by way of somebody
+// else's hook.
+static bool hook_is_half(const struct lane *lane, const uintptr_t *frame,
+			 const struct hook_call *call)
+{
+	if (!lane->reallocated || (uintptr_t)call->heap != lane->heap)
+		return false;
+	return (call->kind == HOOK_ALLOCATES ? call->operand >= lane->asked
+					     : call->operand == lane->reallocated) &&
+	       hook_is_held(lane, frame);
 }
 
 // The handler has come to its end: the call that it interrupted is the current one again.
@@ -169,7 +204,8 @@ static void hook_look_back(struct lane *lane, const uintptr_t *frame)
 	while (lane->inside || lane->interrupted_count) {
 		if (!lane->inside)
 			hook_resume(lane);
-		if (lane->interrupted_count < LANE_CALLS_MAX && hook_is_within(lane, frame, true)) {
+		if (lane->interrupted_count < LANE_CALLS_MAX &&
+		    (hook_is_within(lane, frame, true) || hook_is_held(lane, frame))) {
 			hook_interrupt(lane);
 			return;
 		}
@@ -178,9 +214,10 @@ static void hook_look_back(struct lane *lane, const uintptr_t *frame)
 }
 
 // NULL: the call is nested in another one of the heap's own, and is passed on.
-COLD struct lane *hook_enter_slow(struct lane *lane, const uintptr_t *frame)
+COLD struct lane *hook_enter_slow(struct lane *lane, const uintptr_t *frame,
+				  const struct hook_call *call)
 {
-	if (hook_is_nested(lane, frame))
+	if (hook_is_nested(lane, frame) || hook_is_half(lane, frame, call))
 		return NULL;
 	if (lane->ring) {
 		hook_look_back(lane, frame);
@@ -223,7 +260,7 @@ static inline __attribute__((always_inline)) void hook_allocated(struct lane *la
 NT_CALL void *hook_RtlAllocateHeap(void *heap, uint32_t flags, size_t size)
 {
 	const uintptr_t *frame = HOOK_FRAME;
-	struct lane *lane = hook_enter(frame, HOOK_ALLOCATES);
+	struct lane *lane = hook_enter(frame, (struct hook_call){ HOOK_ALLOCATES, heap, size });
 	void *block;
 
 	if (unlikely(!lane))
@@ -259,7 +296,7 @@ NT_CALL uint32_t hook_RtlFreeHeap(void *heap, uint32_t flags, void *block)
 
 	if (unlikely(!block))
 		return patch_real.RtlFreeHeap(heap, flags, block);
-	lane = hook_enter(frame, HOOK_OTHER);
+	lane = hook_enter(frame, (struct hook_call){ HOOK_OTHER, heap, (uintptr_t)block });
 	passed = unlikely(sample_mean) && lane && sample_passed((uintptr_t)block);
 	if (likely(lane) && likely(!passed)) {
 		hook_set_heap(lane, heap);
@@ -309,7 +346,7 @@ NT_CALL void *hook_RtlReAllocateHeap(void *heap, uint32_t flags, void *block, si
 
 	if (!block)
 		return patch_real.RtlReAllocateHeap(heap, flags, block, size);
-	lane = hook_enter(frame, HOOK_OTHER);
+	lane = hook_enter(frame, (struct hook_call){ HOOK_OTHER });
 	if (!lane)
 		return patch_real.RtlReAllocateHeap(heap, flags, block, size);
 	lane->asked = size;
@@ -346,7 +383,7 @@ static void hook_made(const void *heap, uint32_t flags)
 NT_CALL void *hook_RtlCreateHeap(uint32_t flags, void *at, size_t reserve, size_t commit,
 				 void *lock, void *definition)
 {
-	struct lane *lane = hook_enter(HOOK_FRAME, HOOK_OTHER);
+	struct lane *lane = hook_enter(HOOK_FRAME, (struct hook_call){ HOOK_OTHER });
 	void *heap = patch_real.RtlCreateHeap(flags, at, reserve, commit, lock, definition);
 
 	if (lane)
@@ -359,7 +396,7 @@ NT_CALL void *hook_RtlCreateHeap(uint32_t flags, void *at, size_t reserve, size_
 NT_CALL void *hook_RtlDestroyHeap(void *heap)
 {
 	const uintptr_t *frame = HOOK_FRAME;
-	struct lane *lane = hook_enter(frame, HOOK_OTHER);
+	struct lane *lane = hook_enter(frame, (struct hook_call){ HOOK_OTHER });
 	void *result;
 
 	if (lane)

@@ -10,6 +10,11 @@
 // meanwhile is its own. That such a handler runs shows in the registers of what it interrupted,
 // which the system has put on the stack between both.
 //
+// Somebody else may hook the same functions, before us or after us. What ntdll calls inside of a
+// heap's function comes to us by way of that hook then, and is the heap's own business still; what
+// the hook itself allocates is its own. That the outer call still runs shows in its return address,
+// which is in our code and lies right below our frame.
+//
 // No hook calls the loader or a heap, waits for a lock of the system's, or touches the last error.
 #pragma once
 
@@ -28,6 +33,13 @@ NT_HOOKED(HOOK_DECLARE)
 // What hook_enter gets of the call.
 enum { HOOK_OTHER = 0, HOOK_ALLOCATES = 1, HOOK_OVER = 2 /* over one that is interrupted */ };
 
+// `operand`: how much is allocated, or which block is freed.
+struct hook_call {
+	uintptr_t kind; // HOOK_ALLOCATES or HOOK_OTHER
+	const void *heap;
+	uintptr_t operand;
+};
+
 // The frame of the outermost hook of a heap; 0: the thread is in none.
 static inline uintptr_t hook_inside(const struct lane *lane)
 {
@@ -45,28 +57,34 @@ static inline bool hook_is_nested(const struct lane *lane, const uintptr_t *fram
 	       hook_is_within(lane, frame, false);
 }
 
+// The call that the thread is in, if it is in one, has called the hook whose frame this is: by
+// somebody's code, perhaps.
+HIDDEN bool hook_is_held(const struct lane *lane, const uintptr_t *frame);
+
 // Where the walk for an event begins: at the outermost hook. What a heap's function calls inside
 // itself has the stack of that function's caller, so that no frame of ours is in it.
 static inline const uintptr_t *hook_outermost(const struct lane *lane, const uintptr_t *frame)
 {
-	if (!hook_is_nested(lane, frame))
+	if (!hook_is_nested(lane, frame) && !hook_is_held(lane, frame))
 		return frame;
 	return (const uintptr_t *)hook_inside(lane);
 }
 
 // A call on a heap begins. Returns the thread's lane; NULL: nothing is recorded, also because the
 // call is the heap's own.
-HIDDEN struct lane *hook_enter_slow(struct lane *lane, const uintptr_t *frame);
+HIDDEN struct lane *hook_enter_slow(struct lane *lane, const uintptr_t *frame,
+				    const struct hook_call *what);
 
-// A hook of a heap's function begins; `call` is HOOK_ALLOCATES or HOOK_OTHER. NULL: only the real
-// function is to be called. Else hook_leave has to follow.
-static inline struct lane *hook_enter(const uintptr_t *frame, uintptr_t call)
+// A hook of a heap's function begins. NULL: only the real function is to be called. Else hook_leave
+// has to follow.
+static inline struct lane *hook_enter(const uintptr_t *frame, struct hook_call what)
 {
 	struct lane *lane = lane_get_mine();
+	uintptr_t call = what.kind;
 
 	kernel_need_stack(frame);
 	if (unlikely(lane->inside != 0 || !lane->ring)) {
-		lane = hook_enter_slow(lane, frame);
+		lane = hook_enter_slow(lane, frame, &what);
 		if (!lane)
 			return NULL;
 		call |= lane->interrupted_count ? HOOK_OVER : 0;

@@ -70,6 +70,7 @@ static void main_begin(struct invite *invite, uint8_t *module)
 
 	memcpy(&headers_at, module + MAIN_HEADERS_AT, 4);
 	memcpy(&bytes, module + headers_at + MAIN_IMAGE_BYTES, 4);
+	patch_own = (struct patch_range){ (uintptr_t)module, bytes };
 	recording_note_own(module, bytes);
 	recording_note_own(invite, INVITE_BYTES);
 	if (!recording_accept(invite)) {

@@ -17,7 +17,7 @@ enum {
 };
 
 struct patch_real patch_real;
-struct patch_range patch_ntdll;
+struct patch_range patch_ntdll, patch_own;
 
 // A hook in the making.
 struct patch_work {

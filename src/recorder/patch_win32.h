@@ -52,7 +52,7 @@ HIDDEN void patch_check(void);
 struct patch_range {
 	uintptr_t start, bytes;
 };
-HIDDEN extern struct patch_range patch_ntdll;
+HIDDEN extern struct patch_range patch_ntdll, patch_own; // and where we are
 
 // Whether a return address is in ntdll: then the system itself has called.
 static inline bool patch_from_ntdll(uintptr_t pc)

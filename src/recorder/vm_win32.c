@@ -101,7 +101,9 @@ void vm_begin(struct lane *lane)
 // Whose call it is, by the thread's state and the caller.
 static uint8_t vm_origin(const uintptr_t *frame)
 {
-	if (hook_is_nested(lane_get_mine(), frame))
+	const struct lane *lane = lane_get_mine();
+
+	if (hook_is_nested(lane, frame) || hook_is_held(lane, frame))
 		return LANE_VM_ALLOCATOR;
 	return patch_from_ntdll(frame[1]) ? LANE_VM_LOADER : LANE_VM_PROGRAM;
 }

@@ -29,14 +29,14 @@ def run(bits, edge, *options):
     return trace
 
 
-def overflow(bits):
-    trace = run(bits, "overflow")
-    equal(0, ask("report", trace)["heap"]["failed"], f"overflow, {bits} bits: no call is said to have failed")
+def nothing_failed(bits, edge):
+    equal(0, ask("report", run(bits, edge))["heap"]["failed"], f"{edge}, {bits} bits: no call is said to have failed")
 
 
 libwin.begin_prefix()
 for BITS in libwin.WIDTHS:
     libwin.cross_compile(BITS, f"edges{BITS}.exe", PROGRAM)
-    overflow(BITS)
+    nothing_failed(BITS, "overflow")
+    nothing_failed(BITS, "hooked")
 libwin.end_prefix()
 libwin.end()

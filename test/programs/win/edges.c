@@ -5,6 +5,9 @@
 //
 //     overflow    a thread whose stack overflows, 16 times, each time somewhere else, by calls that
 //                 allocate; it recovers, and goes on
+//     hooked      functions that the recorder has hooked are hooked once more, by jumps as others
+//                 write them: one whose hook allocates itself, inside of a heap that grows, and
+//                 those that a realloc calls inside itself
 #include <malloc.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -65,7 +68,7 @@ static LONG CALLBACK recover(EXCEPTION_POINTERS *exception)
 // All but the last of the stack is taken at once.
 static __attribute__((noinline)) void overflow_once(int round)
 {
-	MEMORY_BASIC_INFORMATION stack;
+	MEMORY_BASIC_INFORMATION stack = { 0 };
 	volatile char *taken;
 
 	VirtualQuery(&stack, &stack, sizeof stack);
@@ -104,6 +107,95 @@ static int overflow(void)
 	return (int)code;
 }
 
+// The function begins with a jump to `mine` from now on. Returns what else it is: the recorder's hook.
+// NULL: there was none.
+static void *hook(const char *name, void *mine)
+{
+	static uint8_t *page;
+	static size_t used;
+	uint8_t *function = (uint8_t *)GetProcAddress(GetModuleHandleA("ntdll"), name), *far_jump;
+	int32_t distance;
+	void *was;
+	DWORD old;
+
+	for (uint8_t *at = function - 0x10000; !page && at > function - 0x70000000; at -= 0x10000)
+		page = VirtualAlloc((void *)((uintptr_t)at & ~(uintptr_t)0xffff), 4096,
+				    MEM_RESERVE | MEM_COMMIT, PAGE_EXECUTE_READWRITE);
+	if (!page || function[0] != 0xe9)
+		return NULL;
+	memcpy(&distance, function + 1, sizeof distance);
+	was = (void *)((intptr_t)function + 5 + distance);
+	far_jump = page + used;
+	used += 16;
+	far_jump[0] = 0xff; // jmp [rip + 0], and where to; of 32 bits it would be [0]
+	far_jump[1] = 0x25;
+	memset(far_jump + 2, 0, 4);
+	memcpy(far_jump + 6, &mine, sizeof mine);
+	if (sizeof(void *) == 4) {
+		distance = (int32_t)((intptr_t)mine - (intptr_t)(far_jump + 5));
+		far_jump[0] = 0xe9;
+		memcpy(far_jump + 1, &distance, sizeof distance);
+	}
+	VirtualProtect(function, 8, PAGE_EXECUTE_READWRITE, &old);
+	distance = (int32_t)((intptr_t)far_jump - (intptr_t)(function + 5));
+	memcpy(function + 1, &distance, sizeof distance);
+	VirtualProtect(function, 8, old, &old);
+	return was;
+}
+
+static LONG(NTAPI *real_map)(HANDLE, void **, ULONG_PTR, SIZE_T *, ULONG, ULONG);
+static void *(NTAPI *real_allocate)(void *, ULONG, SIZE_T);
+static ULONG(NTAPI *real_free)(void *, ULONG, void *);
+static long in_hook, noted;
+
+static LONG NTAPI my_map(HANDLE process, void **at, ULONG_PTR bits, SIZE_T *bytes, ULONG type,
+			 ULONG access)
+{
+	LONG status;
+
+	if (in_hook++ == 0) {
+		blocks(6601, 1, 0);
+		noted++;
+	}
+	status = real_map(process, at, bits, bytes, type, access);
+	in_hook--;
+	return status;
+}
+
+static void *NTAPI my_allocate(void *of, ULONG flags, SIZE_T bytes)
+{
+	return real_allocate(of, flags, bytes);
+}
+
+static ULONG NTAPI my_free(void *of, ULONG flags, void *block)
+{
+	return real_free(of, flags, block);
+}
+
+static int hooked(void)
+{
+	HANDLE growing = HeapCreate(0, 0, 0);
+	void *block = HeapAlloc(growing, 0, 7001);
+
+	real_map = hook("NtAllocateVirtualMemory", my_map);
+	if (!real_map)
+		return 2;
+	for (int i = 0; i < 500; i++)
+		HeapAlloc(growing, 0, 60005);
+	in_hook = 1; // nothing is noted from here on
+	expect(60005, 500, 0);
+	expect(6601, noted, noted);
+	real_allocate = hook("RtlAllocateHeap", my_allocate);
+	real_free = hook("RtlFreeHeap", my_free);
+	for (int i = 0; i < 10; i++)
+		block = HeapReAlloc(growing, 0, block, (SIZE_T)(6604 + 100000 * i));
+	HeapFree(growing, 0, block);
+	expect(7001, 1, 1);
+	for (int i = 0; i < 10; i++)
+		expect(6604 + 100000 * i, 1, 1);
+	return noted ? 0 : 3;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -111,6 +203,7 @@ int main(int argc, char **argv)
 		int (*run)(void);
 	} edges[] = {
 		{ "overflow", overflow },
+		{ "hooked", hooked },
 	};
 
 	heap = GetProcessHeap();
