@@ -13,7 +13,7 @@
 // Somebody else may hook the same functions, before us or after us. What ntdll calls inside of a
 // heap's function comes to us by way of that hook then, and is the heap's own business still; what
 // the hook itself allocates is its own. That the outer call still runs shows in its return address,
-// which is in our code and lies right below our frame.
+// which is in our code, right below our frame.
 //
 // No hook calls the loader or a heap, waits for a lock of the system's, or touches the last error.
 #pragma once

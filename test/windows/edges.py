@@ -15,7 +15,7 @@ PROGRAM = os.path.join(libwin.SOURCE, "test", "programs", "win", "edges.c")
 
 
 def run(bits, edge, *options):
-    """Recorded; what it counted is checked. Returns its trace."""
+    """Recorded; what it counted is checked. Returns its trace, and what it said."""
     name, trace = f"{edge}, {bits} bits", f"{edge}{bits}.tide"
     done = libwin.wine(EXE, "record", "--force", "-o", trace, *options, "--", libwin.windows_path(f"edges{bits}.exe"),
                        edge, prefix="prefix", seconds=100, text=True)
@@ -26,11 +26,20 @@ def run(bits, edge, *options):
         equal((int(allocations), int(frees)), (total["count"], total["freed_count"]),
               f"{name}: all blocks of {size} bytes are recorded, and what became of them")
     check(f"{name}: the trace is whole", ask("info", trace)["trace"]["complete"], done)
-    return trace
+    return trace, done.stdout
 
 
 def nothing_failed(bits, edge):
-    equal(0, ask("report", run(bits, edge))["heap"]["failed"], f"{edge}, {bits} bits: no call is said to have failed")
+    equal(0, ask("report", run(bits, edge)[0])["heap"]["failed"], f"{edge}, {bits} bits: no call is said to have failed")
+
+
+def refuses(bits):
+    trace, said = run(bits, "refuses")
+    refused = int(re.search(r"^refused (\d+)$", said, re.M)[1])
+    equal(refused, ask("report", trace)["heap"]["failed"], f"refuses, {bits} bits: each refusal is recorded")
+    found = [each for each in ask("findings", trace)["findings"] if each["id"].startswith("failed")]
+    check(f"refuses, {bits} bits: it is said when a heap refuses", len(found) == 2 and
+          all("HeapCreate" in each["why"] and "control group" not in each["why"] for each in found), found)
 
 
 libwin.begin_prefix()
@@ -38,5 +47,6 @@ for BITS in libwin.WIDTHS:
     libwin.cross_compile(BITS, f"edges{BITS}.exe", PROGRAM)
     nothing_failed(BITS, "overflow")
     nothing_failed(BITS, "hooked")
+    refuses(BITS)
 libwin.end_prefix()
 libwin.end()

@@ -372,13 +372,20 @@ bool findings_mismatch(struct findings *findings, const struct findings_kind *ki
 
 // Why there was no memory, as far as it is known: a size that no process can have says more than
 // any limit.
-static void add_limits(const struct trace_process *process, const struct findings_failed *failed,
-		       struct str *text)
+static void add_limits(const struct findings *findings, const struct trace_process *process,
+		       const struct findings_failed *failed, struct str *text)
 {
 	ASSERT(failed->count > 0 && failed->size_min <= failed->size_max);
 	if (failed->size_max >> (process->bits == 32 ? 31 : ABSURD_SHIFT)) {
 		str_add(text, "the largest size is beyond what any process can have: it was "
 			      "computed wrong, or never meant");
+		return;
+	}
+	if (reader_is_windows(findings->asked->reader)) {
+		str_add(text, "a heap that was made with a greatest size (HeapCreate) refuses when "
+			      "it is full, and a realloc that may not move its block "
+			      "(HEAP_REALLOC_IN_PLACE_ONLY) where there is no room after it, "
+			      "whatever memory there is; whether it is one of these is not known");
 		return;
 	}
 	if (process->mapped_limit && process->mapped_limit != UINT64_MAX)
@@ -409,7 +416,7 @@ bool findings_failures(struct findings *findings, const struct findings_kind *ki
 			     "most was %s.",
 			     findings_function(findings, failed->stack), STR_COUNT(failed->count),
 			     failed->count == 1 ? "" : "s", STR_BYTES(failed->size_max));
-		add_limits(process, failed, &why);
+		add_limits(findings, process, failed, &why);
 		findings_say(&finding->why, "%s", str_get(&why));
 		findings_say(&finding->advice, "look at the size that is asked for, and at what "
 					       "the program does with the answer NULL");

@@ -8,6 +8,7 @@
 //     hooked      functions that the recorder has hooked are hooked once more, by jumps as others
 //                 write them: one whose hook allocates itself, inside of a heap that grows, and
 //                 those that a realloc calls inside itself
+//     refuses     a heap that is full at 1 MiB, and reallocs that may not move their block
 #include <malloc.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -107,8 +108,8 @@ static int overflow(void)
 	return (int)code;
 }
 
-// The function begins with a jump to `mine` from now on. Returns what else it is: the recorder's hook.
-// NULL: there was none.
+// The function begins with a jump to `mine` from now on. Returns where the jump that was there led,
+// to the recorder's hook. NULL: there was none.
 static void *hook(const char *name, void *mine)
 {
 	static uint8_t *page;
@@ -196,6 +197,22 @@ static int hooked(void)
 	return noted ? 0 : 3;
 }
 
+static int refuses(void)
+{
+	HANDLE small = HeapCreate(0, 0, 1 << 20);
+	void *block = HeapAlloc(heap, 0, 7101);
+	long had = 0, refused = 0;
+
+	for (int i = 0; i < 1000; i++)
+		*(HeapAlloc(small, 0, 7102) ? &had : &refused) += 1;
+	for (int i = 0; i < 10; i++)
+		refused += !HeapReAlloc(heap, HEAP_REALLOC_IN_PLACE_ONLY, block, 1 << 24);
+	expect(7101, 1, 0);
+	expect(7102, had, 0);
+	printf("refused %ld\n", refused);
+	return had && refused > 10 ? 0 : 4;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -204,6 +221,7 @@ int main(int argc, char **argv)
 	} edges[] = {
 		{ "overflow", overflow },
 		{ "hooked", hooked },
+		{ "refuses", refuses },
 	};
 
 	heap = GetProcessHeap();
