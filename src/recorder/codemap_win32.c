@@ -50,7 +50,8 @@ struct codemap_module {
 
 static struct codemap_module *codemap_modules;
 static bool codemap_reaching;               // under code_lock
-static uint32_t codemap_modules_used;       // entries of the table; ids are entry + 1
+static uint32_t codemap_modules_used;       // entries of the table
+static uint32_t codemap_newest_id;          // one more each time
 static char codemap_path[CODEMAP_PATH_MAX]; // the holder of code_lock's
 
 void codemap_start(void)
@@ -133,7 +134,7 @@ static uint32_t codemap_debug_id(const uint8_t *base, uint32_t bytes, const char
 	return CODEMAP_ID_BYTES + name_length;
 }
 
-// From the newest on, as an address can have been another module's before.
+// Those that are gone have an address that may be another's by now.
 static struct codemap_module *codemap_at(uintptr_t pc)
 {
 	for (uint32_t i = codemap_modules_used; i-- > 0;) {
@@ -142,6 +143,24 @@ static struct codemap_module *codemap_at(uintptr_t pc)
 		if (!module->gone && pc - (uintptr_t)module->base < module->bytes)
 			return module;
 	}
+	return NULL;
+}
+
+// An entry: one whose module is gone, if there is one. NULL: all are taken, which is said once.
+static struct codemap_module *codemap_take(void)
+{
+	static bool told;
+
+	for (uint32_t i = 0; i < codemap_modules_used; i++)
+		if (codemap_modules[i].gone)
+			return &codemap_modules[i];
+	if (codemap_modules_used < CODEMAP_MODULES_MAX)
+		return &codemap_modules[codemap_modules_used++];
+	if (!told)
+		notes_message(NOTE_MESSAGE_OTHER, "more than 16,384 DLLs are loaded at one time: "
+						  "functions of later ones have no names, and "
+						  "stacks end there");
+	told = true;
 	return NULL;
 }
 
@@ -154,11 +173,13 @@ static void codemap_add(uint8_t *base, uint32_t bytes, const struct nt_text *pat
 	uint32_t id_length;
 	const char *text;
 
-	if (codemap_modules_used == CODEMAP_MODULES_MAX || codemap_at((uintptr_t)base))
+	if (codemap_at((uintptr_t)base))
 		return;
-	module = &codemap_modules[codemap_modules_used++];
+	module = codemap_take();
+	if (!module)
+		return;
 	*module = (struct codemap_module){
-		.base = base, .bytes = bytes, .path = *path, .id = codemap_modules_used
+		.base = base, .bytes = bytes, .path = *path, .id = ++codemap_newest_id
 	};
 	utf_decode(path->text, path->bytes / 2, codemap_path, sizeof(codemap_path));
 	text = codemap_path;
