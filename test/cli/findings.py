@@ -172,7 +172,7 @@ def a_short_spike_makes_the_peak_by_however_many_blocks_and_sites():
     check(peak["what"].startswith("8.0 MiB from 8 stacks (most of it, 1.0 MiB, from part0) come on top"), peak)
     [peak] = found(program(1, ripples=3), "peak", end_us=10 * SECOND)
     equal(("part0", 8 * MIB), (site(peak), peak["saves"]["peak_bytes"]))
-    check("and the peak of 10.2 MiB stands on that." in peak["what"], peak)
+    check("and the peak of 10.2 MiB is on top of that." in peak["what"], peak)
 
 
 @test

@@ -2,9 +2,9 @@
 // caches, steps, peaks, buffers that could be reused.
 //
 // These are judged by curves: growth (engine/trend.h), levels that a site reached and kept, peaks
-// that a spike makes. Each has a least size that matters, a part of the program's own peak, so that a
-// program of 2 GiB is not told of 100 KiB. With a peak of 512 MiB a site must have grown by a 50th
-// of that, 10.2 MiB, to be named; with a peak of 5 MiB by 256 KiB, which is the least.
+// that a spike makes. Each has a least size that matters, a part of the program's own peak, so that
+// a program of 2 GiB is not told of 100 KiB. With a peak of 512 MiB a site must have grown by a
+// 50th of that, 10.2 MiB, to be named; with a peak of 5 MiB by 256 KiB, which is the least.
 #include "report/find/findings_own.h"
 
 #include "base/mem.h"
@@ -441,7 +441,7 @@ static void say_peak(const struct findings *findings, struct finding *finding,
 {
 	const struct spikes_maker *maker = &row->spike_sites[0];
 	const char *function = findings_function(findings, finding->stack);
-	bool one = maker->count == 1 && is_alone(row), stands = row->hill.body < row->hill.top;
+	bool one = maker->count == 1 && is_alone(row), below = row->hill.body < row->hill.top;
 	struct str made = { 0 };
 
 	if (!is_alone(row))
@@ -457,8 +457,8 @@ static void say_peak(const struct findings *findings, struct finding *finding,
 	findings_say(&finding->what, "%s %s on top of the rest for %s%s the peak of %s%s.",
 		     str_get(&made), one ? "comes" : "come",
 		     spikes_lasted(row, findings->asked->reader, (char[64]){ 0 }),
-		     stands ? ", and" : ": that makes", STR_BYTES(row->hill.top),
-		     stands ? " stands on that" : "");
+		     below ? ", and" : ": that makes", STR_BYTES(row->hill.top),
+		     below ? " is on top of that" : "");
 	str_fini(&made);
 }
 
