@@ -249,6 +249,8 @@ export interface Spike {
 	begin_ns: number;
 	top_ns: number;
 	end_ns: number;
+	half_begin_ns: number;
+	half_end_ns: number;
 	ended: boolean;
 	hill: boolean;
 	spikes: number;

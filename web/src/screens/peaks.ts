@@ -34,8 +34,8 @@ export class PeaksScreen implements Screen {
 				{ key: "maker", title: "Who", text: true, value: (row) => row.makers[0] ? stackName(row.makers[0]).name : "", more: STACK_COLUMNS.map(([title, value]) => [title, (row) => row.makers[0] ? value(row.makers[0]) : ""]), show: (row) => row.makers[0] ? site(row.makers[0]) : "–" },
 				{ key: "height", title: "Height", value: (row) => row.height_bytes, show: (row) => bytes(row.height_bytes), exact: (row) => `${count(row.height_bytes)} bytes` },
 				{ key: "spikes", title: "Spikes", value: (row) => row.spikes, show: (row) => row.hill ? "hill" : count(row.spikes) },
-				{ key: "begin", title: "Begins", value: (row) => row.begin_ns, show: (row) => duration(row.begin_ns) },
-				{ key: "length", title: "Takes", value: (row) => row.end_ns - row.begin_ns, show: (row) => `${duration(row.end_ns - row.begin_ns)}${row.ended ? "" : " +"}` },
+				{ key: "begin", title: "Begins", hint: "rises above half its height", value: (row) => row.half_begin_ns, show: (row) => duration(row.half_begin_ns) },
+				{ key: "length", title: "Takes", hint: "above half its height", value: (row) => row.half_end_ns - row.half_begin_ns, show: (row) => `${duration(row.half_end_ns - row.half_begin_ns)}${row.ended ? "" : " +"}` },
 			],
 			chosen: (row) => {
 				if (row.makers[0]) app.showStack(row.makers[0], stackName(row.makers[0]).name);
