@@ -39,7 +39,7 @@ const struct command cmd_strip = {
 		"all figures of heaps stay; map, pins and reconcile have nothing to go by.\n"
 		"Names of threads, marks, functions and build-ids stay, and so do bundled\n"
 		"symbols: look at tidemark dump OUT before you pass it on.\n",
-	.examples = "  tidemark strip app.tide -o public.tide\n",
+	.examples = "  tidemark bundle app.tide && tidemark strip app.tide -o public.tide\n",
 	.options = strip_options,
 	.run = run,
 };
@@ -90,6 +90,14 @@ static int run(int argc, char **argv)
 	if (result.vm_left_out)
 		args_warn(&cmd_strip, "%s calls on virtual memory are left out",
 			  STR_COUNT(result.vm_left_out));
+	if (strip.options.paths && result.unbundled)
+		args_warn(
+			&cmd_strip,
+			"%s file%s of code %s no symbols in the trace and no path any more: where "
+			"they are not known by build-id, functions have no names (before: tidemark "
+			"bundle %s)",
+			STR_COUNT(result.unbundled), result.unbundled == 1 ? "" : "s",
+			result.unbundled == 1 ? "has" : "have", input.path);
 	printf("%s: %s events\n", strip.output, STR_COUNT(result.events));
 	return EXIT_ANSWERED;
 }

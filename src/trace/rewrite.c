@@ -248,6 +248,7 @@ static void copy_bundles(struct rewrite *rewrite, struct side *side)
 		bytes = added ? reader_bundle(side->reader, module->build_id,
 					      module->build_id_length, &size)
 			      : NULL;
+		rewrite->result->unbundled += added && !bytes;
 		if (bytes)
 			writer_bundle(rewrite->writer, module->build_id, module->build_id_length,
 				      bytes, size);

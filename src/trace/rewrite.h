@@ -55,8 +55,9 @@ struct rewrite_options {
 struct rewrite_result {
 	uint64_t events;
 	uint64_t vm_left_out;
-	bool no_clock; // a trace does not say when it began: it begins with the first one
-	bool damaged;  // one is cut or damaged: what is whole of it is there
+	uint64_t unbundled; // files of code whose symbols are not in the traces
+	bool no_clock;      // a trace does not say when it began: it begins with the first one
+	bool damaged;       // one is cut or damaged: what is whole of it is there
 };
 
 // Write to the descriptor, which stays the caller's.

@@ -87,13 +87,14 @@ def clocks_are_moved_by_their_offsets():
 @test
 def a_stripped_trace_answers_the_same():
     one = record("one")
-    run("strip", one, "-o", "public.tide")
+    said = run("strip", one, "-o", "public.tide").stderr
+    assert "no symbols in the trace and no path any more" in said and f"tidemark bundle {one}" in said, said
     assert figures("public.tide") == figures(one)
     assert run("dump", "--items", "public.tide").stdout == run("dump", "--items", one).stdout
     text = run("dump", "public.tide").stdout
     for word in ("/usr/bin", "range(5000)", os.getcwd()):
         assert word in run("dump", one).stdout and word not in text, word
-    run("strip", one, "--arguments", "-o", "paths.tide")
+    assert "bundle" not in run("strip", one, "--arguments", "-o", "paths.tide").stderr
     text = run("dump", "paths.tide").stdout
     assert "/usr/bin" in text and "range(5000)" not in text
 
