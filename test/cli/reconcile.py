@@ -101,7 +101,10 @@ def a_moment_is_that_of_the_last_snapshot_before_it():
     path, wanted, _, _ = build("moment", 1, glibc)
     answer = reconcile(path, "--at", "18ns")
     assert lines_of(answer) == wanted and answer["at_ns"] == 15, answer
+    assert not any("before that moment" in line for line in answer["warnings"]), answer["warnings"]
     assert "so early" in run("reconcile", path, "--at", "14ns", check=2).stderr
+    far = reconcile(path, "--at", "29ns")
+    assert any("before that moment" in line for line in far["warnings"]), far["warnings"]
 
 
 @test

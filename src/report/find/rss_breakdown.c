@@ -20,6 +20,9 @@
 
 #include <stdlib.h>
 
+// Of the recording's length: further from a moment a snapshot is not its own.
+enum { DISTANCE_SHARE = 8 };
+
 const struct query_context_rules rss_breakdown_rules = {
 	.about = QUERY_CONTEXT_MOMENT,
 	.refused = ~SELECTION_BIT(PROCESS),
@@ -436,6 +439,19 @@ static void warn_of_readings(struct rss_breakdown *rss_breakdown)
 			   STR_BYTES(bytes));
 }
 
+// A snapshot is taken when memory has grown, so the last one can be long before a moment.
+static void warn_of_distance(struct query_context *asked, const struct trace_snapshot *snapshot)
+{
+	uint64_t at_ns = asked->edge.time_ns;
+	uint64_t before_ns = at_ns > snapshot->time_ns ? at_ns - snapshot->time_ns : 0;
+
+	if (before_ns > asked->duration_ns / DISTANCE_SHARE)
+		query_context_warn(asked,
+				   "the last snapshot is %s before that moment: what has changed "
+				   "since is in no line (record --rss-exact takes more of them)",
+				   STR_DURATION(before_ns));
+}
+
 // Why there is none: `missing` says of which moment.
 static bool refuse(const struct query_context *asked, const char *missing, struct err *err)
 {
@@ -493,6 +509,8 @@ bool rss_breakdown_init(struct rss_breakdown *rss_breakdown, struct query_contex
 		query_context_warn(asked,
 				   "the snapshot's list of pages is cut; what comes after is in no "
 				   "line");
+	if (at == RSS_BREAKDOWN_AT_MOMENT)
+		warn_of_distance(asked, rss_breakdown->header);
 	// From here on the moment is the snapshot's own: when its reading was over.
 	asked->at_exit = false;
 	asked->edge = (struct moment_edge){
