@@ -104,5 +104,9 @@ void report_json_life(struct json *json, const struct trace_process *process);
 // are among the inherited ones of heap.h.
 uint64_t report_before(const struct report *report, process_id process);
 
+// Whether all selected processes still ran when the recording ended: nothing is live at exit then,
+// but at the end.
+bool report_runs_on(const struct report *report);
+
 // The same as report_exit_words, and "still running" where that is what unknown means.
 const char *report_ending(const struct report *report, process_id id, char out[static 48]);

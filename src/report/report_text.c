@@ -264,7 +264,8 @@ static void write_totals(struct page *page)
 		write_bound(page);
 	}
 
-	write_label(page, "live at exit", STR_BYTES(counts->live_at_exit.bytes));
+	write_label(page, report_runs_on(page->report) ? "live at end" : "live at exit",
+		    STR_BYTES(counts->live_at_exit.bytes));
 	paper_format(&page->paper, PAPER_PLAIN, "in %s block%s",
 		     STR_COUNT(counts->live_at_exit.count),
 		     paper_plural(counts->live_at_exit.count));
@@ -327,7 +328,10 @@ static void write_question(struct page *page, enum sites_question question)
 	char sites[28];
 
 	ASSERT(question < SITES_QUESTIONS_COUNT);
-	paper_text(&page->paper, PAPER_BOLD, titles[question]);
+	paper_text(&page->paper, PAPER_BOLD,
+		   question == SITES_LIVE_AT_EXIT && report_runs_on(page->report)
+			   ? "LIVE AT THE END"
+			   : titles[question]);
 	if (list.total.count == 0 && sampled(page) && question == SITES_TEMPORARY) {
 		paper_text(&page->paper, PAPER_DIM, "  samples cannot tell\n\n");
 		sites_list_fini(&list);

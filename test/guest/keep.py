@@ -81,7 +81,7 @@ def figures(text):
         found = re.search(pattern, text)
         return int(found[1].replace(",", "")) if found else 0
     return (number(r"before +([\d,]+) +blocks"), number(r"allocated .* in ([\d,]+) blocks"),
-            number(r"live at exit .* in ([\d,]+) blocks"))
+            number(r"live at (?:exit|end) .* in ([\d,]+) blocks"))
 
 
 def has_less(trace, operations):
