@@ -15,6 +15,12 @@ static const char *const kinds[HIDDEN_ALLOCATOR_KINDS] = {
 	[HIDDEN_ALLOCATOR_PHP] = "php",           [HIDDEN_ALLOCATOR_PERL] = "perl",
 };
 
+const struct hidden_allocator_words hidden_allocator_texts[HIDDEN_ALLOCATOR_ALLOCATORS] = {
+	[HIDDEN_ALLOCATOR_JEMALLOC] = { "<jemalloc>: ", 0 },
+	[HIDDEN_ALLOCATOR_MIMALLOC] = { "mimalloc: warning: ", 8 },
+	[HIDDEN_ALLOCATOR_TCMALLOC] = { "tcmalloc.max_total_thread_cache_bytes", 12 },
+};
+
 void hidden_allocator_fini(struct hidden_allocator_list *list)
 {
 	for (size_t i = 0; i < list->count; i++) {

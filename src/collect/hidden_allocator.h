@@ -29,6 +29,12 @@ enum hidden_allocator_kind {
 	HIDDEN_ALLOCATOR_KINDS,
 };
 
+// What each of the allocators complains with, and where in it a byte is that is rare in constants.
+extern const struct hidden_allocator_words {
+	const char *text;
+	size_t rare;
+} hidden_allocator_texts[HIDDEN_ALLOCATOR_ALLOCATORS];
+
 // In one file of a process.
 struct hidden_allocator {
 	const char *what; // "jemalloc"

@@ -244,13 +244,12 @@ static bool hidden_allocator_sections(struct hidden_allocator_file *file, Elf *e
 static void hidden_allocator_constants(struct hidden_allocator_file *file, size_t, size_t size,
 				       uint64_t)
 {
-	static const char *const texts[HIDDEN_ALLOCATOR_ALLOCATORS] = {
-		"<jemalloc>: ", "mimalloc: warning: ", "tcmalloc.max_total_thread_cache_bytes"
-	};
+	for (unsigned i = 0; i < HIDDEN_ALLOCATOR_ALLOCATORS; i++) {
+		const char *text = hidden_allocator_texts[i].text;
 
-	for (unsigned i = 0; i < HIDDEN_ALLOCATOR_ALLOCATORS; i++)
-		if (memmem(file->piece, size, texts[i], strlen(texts[i])))
+		if (memmem(file->piece, size, text, strlen(text)))
 			file->kinds |= 1u << i;
+	}
 }
 
 // The kind (an index of the list of kinds), or -1. NONBLOCK: the path may be a pipe by now.

@@ -9,123 +9,43 @@
 
 #include "os/file.h"
 #include "trace/bytes.h"
+#include "trace/pe.h"
 
 #include <string.h>
 
 enum {
-	HIDDEN_ALLOCATOR_HEAD_AT = 60, // where the headers' place is
-	HIDDEN_ALLOCATOR_OPTIONAL = 24,
-	HIDDEN_ALLOCATOR_DLL = 0x2000, // a flag of the headers
-	HIDDEN_ALLOCATOR_CODE = 0x20,  // one of a section
-	HIDDEN_ALLOCATOR_WIDE = 0x20b, // 64 bits
-	HIDDEN_ALLOCATOR_SECTION = 40,
-	HIDDEN_ALLOCATOR_IMPORT = 20,
+	HIDDEN_ALLOCATOR_EXPORT = 40, // the head of the table
+	HIDDEN_ALLOCATOR_IMPORT = 20, // one DLL's
 	HIDDEN_ALLOCATOR_IMPORTS_MAX = 65536,
 	HIDDEN_ALLOCATOR_EXPORTS_MAX = 1 << 20,
 };
 
-// A file as it is, which need not be an image at all.
-struct hidden_allocator_image {
-	const uint8_t *bytes;
-	size_t size;
-	const uint8_t *sections;
-	size_t sections_count;
-	const uint8_t *directories; // exports, imports
-	bool wide, dll;
-};
-
-// `size` bytes at `at` of the file; NULL: it does not have them.
-static const uint8_t *hidden_allocator_bytes(const struct hidden_allocator_image *image,
-					     uint64_t at, uint64_t size)
+// A text of the image, or "".
+static const char *hidden_allocator_text(const struct pe *pe, uint64_t rva)
 {
-	return at <= image->size && size <= image->size - at ? image->bytes + at : NULL;
-}
+	const char *text = rva <= UINT32_MAX ? pe_text(pe, (uint32_t)rva) : NULL;
 
-// What of a section is in the file.
-static const uint8_t *hidden_allocator_section(const struct hidden_allocator_image *image,
-					       size_t number, uint32_t *rva, size_t *size)
-{
-	const uint8_t *section = image->sections + number * HIDDEN_ALLOCATOR_SECTION;
-	uint32_t at = bytes_get_u32(section + 20);
-
-	ASSERT(number < image->sections_count);
-	*rva = bytes_get_u32(section + 12);
-	*size = bytes_get_u32(section + 16);
-	if (at<image->size && * size> image->size - at)
-		*size = image->size - at;
-	return hidden_allocator_bytes(image, at, *size);
-}
-
-// What is at an address of the image, and how many bytes are there up to its section's end.
-static const uint8_t *hidden_allocator_at(const struct hidden_allocator_image *image, uint64_t rva,
-					  size_t *left)
-{
-	for (size_t i = 0; i < image->sections_count; i++) {
-		uint32_t start;
-		size_t size;
-		const uint8_t *bytes = hidden_allocator_section(image, i, &start, &size);
-
-		if (bytes && rva >= start && rva - start < size) {
-			*left = size - (size_t)(rva - start);
-			ASSERT(*left > 0 && *left <= image->size);
-			return bytes + (rva - start);
-		}
-	}
-	return NULL;
-}
-
-// A text there that ends in the file; else "".
-static const char *hidden_allocator_text(const struct hidden_allocator_image *image, uint64_t rva)
-{
-	size_t left;
-	const uint8_t *at = hidden_allocator_at(image, rva, &left);
-
-	return at && memchr(at, 0, left) ? (const char *)at : "";
-}
-
-static bool hidden_allocator_open(struct hidden_allocator_image *image, const uint8_t *bytes,
-				  size_t size)
-{
-	const uint8_t *head;
-	uint16_t optional_bytes;
-	uint32_t at;
-
-	*image = (struct hidden_allocator_image){ .bytes = bytes, .size = size };
-	if (size < HIDDEN_ALLOCATOR_HEAD_AT + 4 || memcmp(bytes, "MZ", 2) != 0)
-		return false;
-	at = bytes_get_u32(bytes + HIDDEN_ALLOCATOR_HEAD_AT);
-	head = hidden_allocator_bytes(image, at, HIDDEN_ALLOCATOR_OPTIONAL + 112 + 16);
-	if (!head || memcmp(head, "PE\0\0", 4) != 0)
-		return false;
-	image->sections_count = bytes_get_u16(head + 6);
-	optional_bytes = bytes_get_u16(head + 20);
-	image->dll = bytes_get_u16(head + 22) & HIDDEN_ALLOCATOR_DLL;
-	image->wide = bytes_get_u16(head + HIDDEN_ALLOCATOR_OPTIONAL) == HIDDEN_ALLOCATOR_WIDE;
-	image->directories = head + HIDDEN_ALLOCATOR_OPTIONAL + (image->wide ? 112 : 96);
-	image->sections = hidden_allocator_bytes(
-		image, (uint64_t)at + HIDDEN_ALLOCATOR_OPTIONAL + optional_bytes,
-		image->sections_count * HIDDEN_ALLOCATOR_SECTION);
-	return image->sections != NULL;
+	return text ? text : "";
 }
 
 // Names of exports are in order, as strcmp has it.
-static bool hidden_allocator_exports(const struct hidden_allocator_image *image, const char *name)
+static bool hidden_allocator_exports(const struct pe *pe, const char *name)
 {
-	uint32_t rva = bytes_get_u32(image->directories);
-	size_t left;
-	const uint8_t *table = rva ? hidden_allocator_at(image, rva, &left) : NULL, *names;
-	uint32_t low = 0, high;
+	uint32_t rva = pe->directories[PE_EXPORTS].rva, low = 0, high;
+	const uint8_t *table = rva ? pe_at(pe, rva, HIDDEN_ALLOCATOR_EXPORT) : NULL, *names;
 
-	if (!table || left < 40)
+	if (!table)
 		return false;
 	high = bytes_get_u32(table + 24);
-	names = hidden_allocator_at(image, bytes_get_u32(table + 32), &left);
-	if (!names || high > HIDDEN_ALLOCATOR_EXPORTS_MAX || high > left / 4)
+	if (high > HIDDEN_ALLOCATOR_EXPORTS_MAX)
+		return false;
+	names = pe_at(pe, bytes_get_u32(table + 32), 4 * (size_t)high);
+	if (!names)
 		return false;
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
-		int order = strcmp(name, hidden_allocator_text(
-						 image, bytes_get_u32(names + 4 * (size_t)middle)));
+		int order = strcmp(
+			name, hidden_allocator_text(pe, bytes_get_u32(names + 4 * (size_t)middle)));
 
 		if (order == 0)
 			return true;
@@ -138,24 +58,23 @@ static bool hidden_allocator_exports(const struct hidden_allocator_image *image,
 }
 
 // Of one DLL: those of the two names that are among what is imported by name, a bit each.
-static unsigned hidden_allocator_imports_of(const struct hidden_allocator_image *image,
-					    const uint8_t *import, size_t *budget)
+static unsigned hidden_allocator_imports_of(const struct pe *pe, const uint8_t *import,
+					    size_t *budget)
 {
 	uint32_t rva = bytes_get_u32(import);
-	size_t left, each = image->wide ? 8 : 4;
-	const uint8_t *at =
-		hidden_allocator_at(image, rva ? rva : bytes_get_u32(import + 16), &left);
+	size_t left, each = pe->is_64 ? 8 : 4;
+	const uint8_t *at = pe_rest(pe, rva ? rva : bytes_get_u32(import + 16), &left);
 	unsigned found = 0;
 
 	for (; at && left >= each && *budget > 0; at += each, left -= each, --*budget) {
-		uint64_t value = image->wide ? bytes_get_u64(at) : bytes_get_u32(at);
+		uint64_t value = pe->is_64 ? bytes_get_u64(at) : bytes_get_u32(at);
 		const char *name;
 
 		if (value == 0)
 			break;
 		if (value >> (8 * each - 1))
 			continue; // by its number
-		name = hidden_allocator_text(image, value + 2);
+		name = hidden_allocator_text(pe, value + 2);
 		found |= strcmp(name, "VirtualAlloc") == 0 ? 1 : 0;
 		found |= strcmp(name, "VirtualFree") == 0 ? 2 : 0;
 	}
@@ -163,16 +82,16 @@ static unsigned hidden_allocator_imports_of(const struct hidden_allocator_image 
 }
 
 // Whether it asks the system for memory, and gives it back.
-static bool hidden_allocator_maps(const struct hidden_allocator_image *image)
+static bool hidden_allocator_maps(const struct pe *pe)
 {
-	uint32_t rva = bytes_get_u32(image->directories + 8);
+	uint32_t rva = pe->directories[PE_IMPORTS].rva;
 	size_t left, budget = HIDDEN_ALLOCATOR_IMPORTS_MAX;
-	const uint8_t *at = rva ? hidden_allocator_at(image, rva, &left) : NULL;
+	const uint8_t *at = rva ? pe_rest(pe, rva, &left) : NULL;
 	unsigned found = 0;
 
 	for (; at && left >= HIDDEN_ALLOCATOR_IMPORT && bytes_get_u32(at + 12) && budget > 0;
 	     at += HIDDEN_ALLOCATOR_IMPORT, left -= HIDDEN_ALLOCATOR_IMPORT)
-		found |= hidden_allocator_imports_of(image, at, &budget);
+		found |= hidden_allocator_imports_of(pe, at, &budget);
 	return found == 3;
 }
 
@@ -206,30 +125,22 @@ static bool hidden_allocator_has_go(const uint8_t *bytes, size_t size)
 }
 
 // In what is neither code nor to be written to.
-static int hidden_allocator_constant(const struct hidden_allocator_image *image)
+static int hidden_allocator_constant(const struct pe *pe)
 {
-	static const struct {
-		const char *text;
-		size_t rare;
-	} texts[] = {
-		[HIDDEN_ALLOCATOR_JEMALLOC] = { "<jemalloc>: ", 0 },
-		[HIDDEN_ALLOCATOR_MIMALLOC] = { "mimalloc: warning: ", 8 },
-		[HIDDEN_ALLOCATOR_TCMALLOC] = { "tcmalloc.max_total_thread_cache_bytes", 12 },
-	};
 	int go = -1;
 
-	for (size_t i = 0; i < image->sections_count; i++) {
-		const uint8_t *section = image->sections + i * HIDDEN_ALLOCATOR_SECTION, *bytes;
-		uint32_t rva;
-		size_t size;
+	for (size_t i = 0; i < pe->sections_count; i++) {
+		const struct pe_section *section = &pe->sections[i];
 
-		if (memcmp(section, ".rdata", 7) != 0)
+		if (!section->bytes || section->name_length != 6 ||
+		    memcmp(section->name, ".rdata", 6) != 0)
 			continue;
-		bytes = hidden_allocator_section(image, i, &rva, &size);
-		for (int k = 0; bytes && k < (int)(sizeof texts / sizeof *texts); k++)
-			if (hidden_allocator_has(bytes, size, texts[k].text, texts[k].rare))
+		for (int k = 0; k < HIDDEN_ALLOCATOR_ALLOCATORS; k++)
+			if (hidden_allocator_has(section->bytes, section->bytes_count,
+						 hidden_allocator_texts[k].text,
+						 hidden_allocator_texts[k].rare))
 				return k;
-		if (bytes && !image->dll && hidden_allocator_has_go(bytes, size))
+		if (!pe->is_dll && hidden_allocator_has_go(section->bytes, section->bytes_count))
 			go = HIDDEN_ALLOCATOR_GO;
 	}
 	return go;
@@ -251,20 +162,21 @@ int hidden_allocator_in_image(const char *path)
 		{ "perl_parse", HIDDEN_ALLOCATOR_PERL },
 		{ "Perl_newSV", HIDDEN_ALLOCATOR_PERL },
 	};
-	struct hidden_allocator_image image;
+	struct pe pe = { 0 };
 	struct file_view view = { 0 };
 	struct err err = { 0 };
 	int found = -1;
 
 	if (!file_view_open(&view, path, &err))
 		return -1;
-	if (hidden_allocator_open(&image, view.bytes, view.size)) {
+	if (pe_open(&pe, view.bytes, view.size, &err)) {
 		for (size_t i = 0; found < 0 && i < sizeof exports / sizeof *exports; i++)
-			if (hidden_allocator_exports(&image, exports[i].name))
+			if (hidden_allocator_exports(&pe, exports[i].name))
 				found = (int)exports[i].kind;
-		if (found < 0 && hidden_allocator_maps(&image))
-			found = hidden_allocator_constant(&image);
+		if (found < 0 && hidden_allocator_maps(&pe))
+			found = hidden_allocator_constant(&pe);
 	}
+	pe_close(&pe);
 	file_view_close(&view);
 	return found;
 }

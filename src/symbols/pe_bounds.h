@@ -8,7 +8,7 @@
 // never too late, but may be too early.
 #pragma once
 
-#include "symbols/pe.h"
+#include "trace/pe.h"
 
 // { 0 } knows nothing.
 struct pe_bounds {

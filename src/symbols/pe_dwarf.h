@@ -5,9 +5,9 @@
 // Where there is no libdw (Windows), there are no names from it, and a remark says so.
 #pragma once
 
-#include "symbols/pe.h"
 #include "symbols/places.h"
 #include "symbols/remarks.h"
+#include "trace/pe.h"
 
 struct pe_dwarf;
 

@@ -1,8 +1,8 @@
 // A small image of our own: whole, cut at every byte, and with every word of its tables changed.
 #include "pe_sample.h"
-#include "symbols/pe.h"
 #include "symbols/pe_names.h"
 #include "test/test.h"
+#include "trace/pe.h"
 
 static void open_sample(struct pe *pe, bool symbols)
 {

@@ -8,7 +8,7 @@
 //
 // An address in the image is an RVA, relative to its base; in the file the bytes of a section are
 // elsewhere. For .text at RVA 0x1000 with its bytes at 0x400 of the file, RVA 0x1234 is byte 0x634.
-#include "symbols/pe.h"
+#include "trace/pe.h"
 
 #include "base/mem.h"
 #include "trace/bytes.h"
@@ -25,6 +25,7 @@ enum {
 	CODEVIEW_BYTES = 24, // "RSDS", GUID, age; the path follows
 	SECTION_CODE = 0x20,
 	SECTION_EXECUTES = 0x20000000,
+	FILE_IS_DLL = 0x2000,
 	HEADER_32_BYTES = 96, // of the optional header, before the directories
 	HEADER_64_BYTES = 112,
 };
@@ -185,6 +186,7 @@ bool pe_open(struct pe *pe, const uint8_t *bytes, size_t size_bytes, struct err 
 	pe->timestamp = bytes_get_u32(headers + 8);
 	sections = bytes_get_u16(headers + 6);
 	header_bytes = bytes_get_u16(headers + 20);
+	pe->is_dll = bytes_get_u16(headers + 22) & FILE_IS_DLL;
 	// All headers are there, or it is refused. Sections' own bytes may be cut: read_section
 	// looks.
 	if (header_bytes > left || sections > (left - header_bytes) / SECTION_BYTES)

@@ -9,9 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Numbers as the format has them. Of the 16 directories (RVA and size each) these four are read.
+// Numbers as the format has them. Of the 16 directories (RVA and size each) these are read.
 enum {
 	PE_EXPORTS = 0, // directories
+	PE_IMPORTS = 1,
 	PE_EXCEPTIONS = 3,
 	PE_RELOCATIONS = 5,
 	PE_DEBUG = 6,
@@ -37,7 +38,7 @@ struct pe_section {
 struct pe {
 	const uint8_t *bytes; // borrowed
 	size_t size_bytes;
-	bool is_64;
+	bool is_64, is_dll;
 	uint16_t machine;
 	uint64_t base; // address that it was linked for
 	uint32_t image_bytes, timestamp, checksum;
