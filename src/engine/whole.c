@@ -307,15 +307,6 @@ static void take_heap(struct whole *whole, struct index_in *in, const struct rea
 	whole->heap = heap_of_figures(&figures);
 }
 
-// What was read from a file may be neither.
-static bool is_true_or_false(const bool *read)
-{
-	unsigned char byte;
-
-	memcpy(&byte, read, sizeof byte);
-	return byte <= 1;
-}
-
 static void take_pools(struct index_in *in, const struct reader *reader, struct pool_totals *pools)
 {
 	size_t count;
@@ -323,7 +314,7 @@ static void take_pools(struct index_in *in, const struct reader *reader, struct 
 
 	in->bad |= count != reader_heaps_count(reader);
 	for (size_t i = 0; i < count && !in->bad; i++) {
-		in->bad |= !is_true_or_false(&totals[i].used);
+		in->bad |= !index_in_is_flag(&totals[i].used);
 		if (!in->bad && totals[i].used)
 			pool_totals_set(pools, (heap_id)i, &totals[i]);
 	}

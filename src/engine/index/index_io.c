@@ -198,6 +198,14 @@ uint64_t index_in_take_varint(struct index_in *in)
 	return value;
 }
 
+bool index_in_is_flag(const bool *taken)
+{
+	uint8_t byte;
+
+	memcpy(&byte, taken, sizeof byte);
+	return byte <= 1;
+}
+
 // `size`: the fewest bytes that an item takes. A count of more items than the bytes left can hold
 // is refused before memory is taken for them: 1,000,000 items of 8 bytes in 4 KiB are none.
 size_t index_in_take_count(struct index_in *in, size_t size)

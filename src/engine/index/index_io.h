@@ -53,5 +53,8 @@ uint64_t index_in_take_varint(struct index_in *in);
 // How many items of a size follow; 0 if there cannot be so many.
 size_t index_in_take_count(struct index_in *in, size_t size);
 
+// Whether what was taken as a bool is one: a file's byte may be any.
+bool index_in_is_flag(const bool *taken);
+
 // An array of the caller's; one item more than *count, zero.
 void *index_in_take_array(struct index_in *in, size_t *count, size_t size);

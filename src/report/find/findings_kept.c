@@ -95,15 +95,6 @@ static void check_pair(struct index_in *in, const struct reader *reader,
 		   pair->temporary > pair->count || pair->elsewhere > pair->count;
 }
 
-// A bool of a file can be any byte.
-static bool is_flag(const bool *flag)
-{
-	uint8_t byte;
-
-	memcpy(&byte, flag, 1);
-	return byte <= 1;
-}
-
 static void check_orphan(struct index_in *in, const struct reader *reader,
 			 const struct findings_orphan *orphan)
 {
@@ -112,8 +103,8 @@ static void check_orphan(struct index_in *in, const struct reader *reader,
 	check_place(in, reader, orphan->process, orphan->allocated_by);
 	in->bad |= orphan->heap && orphan->heap >= reader_heaps_count(reader);
 	in->bad |= orphan->other_heap && orphan->other_heap >= reader_heaps_count(reader);
-	in->bad |= !is_flag(&orphan->refused) || !is_flag(&orphan->freed) ||
-		   !is_flag(&orphan->inside) || !is_flag(&orphan->mixed);
+	in->bad |= !index_in_is_flag(&orphan->refused) || !index_in_is_flag(&orphan->freed) ||
+		   !index_in_is_flag(&orphan->inside) || !index_in_is_flag(&orphan->mixed);
 }
 
 static void take_numbers(struct index_in *in, uint64_t *numbers, size_t count)
