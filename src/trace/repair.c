@@ -136,7 +136,7 @@ static bool put_end(struct repair *repair, struct err *err)
 {
 	struct repair_result *result = repair->result;
 	struct trace_end end = repair->end;
-	char why[400] = "";
+	char why[400];
 
 	if (!repair->end_seen)
 		end.duration_ns = repair->chain.last_ns;
@@ -148,17 +148,16 @@ static bool put_end(struct repair *repair, struct err *err)
 		snprintf(result->why, sizeof result->why,
 			 "damaged at byte %" PRIu64 ": %s; blocks lost: %" PRIu64,
 			 repair->walk.damage_at, repair->walk.damage, repair->walk.missed);
-	else if (!repair->end_seen && repair->copy)
-		snprintf(why, sizeof why, "it went on after this copy of it was made");
-	else if (!repair->end_seen)
+	else if (!repair->end_seen && !repair->copy)
 		snprintf(result->why, sizeof result->why, "cut at byte %" PRIu64 ": %s",
 			 repair->walk.whole_at,
 			 repair->store.written ? "it was still being written"
 					       : "the recording did not end");
-	if (result->why[0] == '\0' && why[0] == '\0')
-		snprintf(why, sizeof why, "%s", end.why ? end.why : "");
-	else if (result->why[0] == '\0')
-		ASSERT(repair->copy);
+	if (result->why[0] == '\0')
+		snprintf(why, sizeof why, "%s",
+			 !repair->end_seen ? "it went on after this copy of it was made"
+			 : end.why         ? end.why
+					   : "");
 	else if (end.why && end.why[0])
 		snprintf(why, sizeof why, "%.180s; %s (repaired)", end.why, result->why);
 	else
