@@ -645,6 +645,22 @@ static bool find_status(struct process_list *process_list, struct image *image,
 	       tick_now(process_list->tick) - image->exited_ns > STATUS_WAIT_NS;
 }
 
+// Calls on memory that only the guest could count: they are not in the trace.
+static void warn_strangers(struct process_list *process_list, const struct image *image)
+{
+	uint64_t calls = atomic_load(&image->share.segment->calls_strangers);
+	char text[256];
+
+	if (calls == 0)
+		return;
+	snprintf(text, sizeof text,
+		 "%s call%s made on memory that %s not recorded: by tasks that share the "
+		 "process's memory, and that the C library does not know as threads (clone with "
+		 "CLONE_VM); what is mapped is looked up now and then",
+		 STR_COUNT(calls), calls == 1 ? " was" : "s were", calls == 1 ? "is" : "are");
+	trace_builder_warn(process_list->trace_builder, image->process, text);
+}
+
 // What the guest counted itself.
 //
 // The segment is read for the last time here.
@@ -672,6 +688,7 @@ static void take_counts(struct process_list *process_list, struct image *image)
 	trace_builder->waited_ns += atomic_load(&segment->waited_ns);
 	trace_builder->stacks_verified += atomic_load(&segment->verified);
 	trace_builder->stacks_mismatched += atomic_load(&segment->mismatched);
+	warn_strangers(process_list, image);
 	if (dropped == 0)
 		return;
 	trace_builder->events_lost += dropped;

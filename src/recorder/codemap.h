@@ -41,6 +41,11 @@ HIDDEN uint32_t codemap_frame(uintptr_t pc, uint32_t module, uint32_t flags);
 // [start, end) is about to be unmapped: if modules are in it, forget them, and say so (true).
 HIDDEN bool codemap_unmapped(uintptr_t start, uintptr_t end);
 
+// A library may be closed by calls that are not seen (Linux): before, and after it. The modules
+// that the linker no longer lists are forgotten, and if there were any that is said (true).
+HIDDEN void codemap_closes(void);
+HIDDEN bool codemap_closed(void);
+
 // Code of a file was mapped at [start, end), by the dynamic linker or by somebody else. Whether
 // addresses there were looked for before and were no file's: that has to be forgotten.
 HIDDEN bool codemap_mapped(uintptr_t start, uintptr_t end, bool by_linker);

@@ -32,6 +32,7 @@ struct codemap_linker_object {
 
 struct codemap_module {
 	uintptr_t start, end;
+	const struct scope_object *object; // the linker's
 	const uint8_t *eh_header;
 	uint8_t *eh_made; // what it is, if it is ours, and its bytes
 	size_t eh_bytes;
@@ -223,6 +224,7 @@ struct codemap_place codemap_find(uintptr_t pc)
 	module = &codemap_modules[codemap_modules_used++];
 	module->start = object.map_start;
 	module->end = object.map_end;
+	module->object = object.link_map;
 	if (!object.eh_header)
 		module->eh_made = eh_make_header(object.link_map, object.map_start, object.map_end,
 						 &module->eh_bytes);
@@ -235,6 +237,14 @@ struct codemap_place codemap_find(uintptr_t pc)
 	return place;
 }
 
+static void codemap_go(struct codemap_module *module)
+{
+	module->gone = true;
+	if (module->eh_made)
+		recording_give_back(module->eh_made, module->eh_bytes);
+	notes_module_gone(module->id);
+}
+
 // Returns whether a module was among what goes, so that rules are to be forgotten.
 bool codemap_unmapped(uintptr_t start, uintptr_t end)
 {
@@ -244,15 +254,35 @@ bool codemap_unmapped(uintptr_t start, uintptr_t end)
 		struct codemap_module *module = &codemap_modules[i];
 
 		if (!module->gone && module->start < end && module->end > start) {
-			module->gone = true;
-			if (module->eh_made)
-				recording_give_back(module->eh_made, module->eh_bytes);
+			codemap_go(module);
 			any = true;
-			notes_module_gone(module->id);
 		}
 	}
 	if (codemap_coming.first - start < end - start)
 		codemap_have_come();
+	return any;
+}
+
+void codemap_closes(void)
+{
+	__atomic_store_n(&codemap_unmaps, true, __ATOMIC_RELAXED);
+}
+
+bool codemap_closed(void)
+{
+	struct codemap_linker_object object;
+	bool any = false;
+
+	for (uint32_t i = 0; codemap_linker_find && i < codemap_modules_used; i++) {
+		struct codemap_module *module = &codemap_modules[i];
+
+		if (module->gone ||
+		    (codemap_linker_find((void *)module->start, &object) == 0 &&
+		     object.link_map == module->object && object.map_end == module->end))
+			continue;
+		codemap_go(module);
+		any = true;
+	}
 	return any;
 }
 

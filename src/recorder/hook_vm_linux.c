@@ -11,6 +11,7 @@
 #include "recorder/patch_linux.h"
 #include "recorder/real_linux.h"
 #include "recorder/recording.h"
+#include "recorder/scope_linux.h"
 #include "recorder/vm.h"
 
 #define HOOK_FRAME ((const uintptr_t *)__builtin_frame_address(0))
@@ -81,6 +82,24 @@ EXPORT int munmap(void *address, size_t size)
 	if (HOOK_VM_PASSES(munmap, __NR_munmap))
 		return real.munmap(address, size);
 	return (int)HOOK_VM_CALL(__NR_munmap, (long)address, (long)size);
+}
+
+// Where the linker's own calls are not seen, what it has unmapped is asked of it. An old C library
+// has it in a library of its own, which may be loaded later than we look for others.
+EXPORT int dlclose(void *handle)
+{
+	int result;
+
+	if (unlikely(!real.dlclose))
+		*(void **)&real.dlclose = scope_next("dlclose", NULL);
+	if (unlikely(!real.dlclose))
+		return -1;
+	if (likely(patch_covers(__NR_munmap)))
+		return real.dlclose(handle);
+	vm_closes(false);
+	result = real.dlclose(handle);
+	vm_closes(true);
+	return result;
 }
 
 // The last argument is there only if the flags say so; a register is read in any case.

@@ -17,6 +17,8 @@
 void *mmap(void *address, size_t size, int protection, int flags, int fd, long offset);
 void *mmap64(void *address, size_t size, int protection, int flags, int fd, int64_t offset);
 int munmap(void *address, size_t size);
+// A library that is closed is unmapped by the linker: where that is not seen, it is asked of it.
+int dlclose(void *handle);
 void *mremap(void *old, size_t old_size, size_t size, int flags, void *address);
 // Made by the C library itself, which remembers where the break is; what is recorded is where the
 // kernel says that it is afterwards. sbrk fails with ENOMEM where the C library has none.

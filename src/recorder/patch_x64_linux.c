@@ -189,8 +189,10 @@ static COLD struct patch_outcome patch_call_stranger(struct vm_ask *ask, long nu
 	if (exec_is_call((uint32_t)number) && patch_has_block())
 		return (struct patch_outcome){ exec_call(number, ask->words), false };
 	patch_tell_thread();
-	if (leaves)
+	if (leaves) {
+		vm_count_stranger();
 		return (struct patch_outcome){ 0, true };
+	}
 	ask->stranger = true;
 	return (struct patch_outcome){ vm_call(ask, number), false };
 }

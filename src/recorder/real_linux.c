@@ -86,6 +86,7 @@ static void real_find_vm(void)
 		REAL_VM(syscall),
 		{ "__errno_location", (void **)&real.errno_location },
 		REAL_VM(prctl),
+		REAL_VM(dlclose),
 		{ "_Fork", (void **)&real.bare_fork },
 		REAL_VM(clone),
 		REAL_VM(wait4),

@@ -55,6 +55,7 @@ struct real {
 	int (*bare_fork)(void); // _Fork
 	int (*clone)(int (*)(void *), void *, int, void *, long, long, long);
 	int (*prctl)(int, long, long, long, long);
+	int (*dlclose)(void *);
 
 	// How a child's end is waited for (hook_wait_linux.c).
 	int (*wait4)(int, int *, int, void *);

@@ -27,6 +27,9 @@ struct vm_ask {
 	bool stranger; // a thread that has nothing of ours: it is made, and not recorded
 };
 
+// A thread that has nothing of ours makes a call on memory, which is not recorded: it is counted.
+HIDDEN void vm_count_stranger(void);
+
 // Make the call `number`, of virtual memory or not, and record it. Returns what the kernel did.
 HIDDEN long vm_call(const struct vm_ask *ask, long number);
 
@@ -38,6 +41,9 @@ HIDDEN void vm_look_up_from_now(void);
 
 // Something was mapped by a call that was not seen, as it seems: look it up at the next call.
 HIDDEN void vm_missed(void);
+
+// The linker is about to unmap a library, or has (`after`), by calls that are not seen.
+HIDDEN void vm_closes(bool after);
 
 // The calling thread is about to make a child or a thread that has its memory and its thread block
 // and goes on beside it (clone with CLONE_VM alone): its calls are a stranger's from here on.

@@ -315,6 +315,22 @@ static void vm_forget_code(uintptr_t start, uintptr_t bytes)
 	vm_unlock_code(signals);
 }
 
+void vm_closes(bool after)
+{
+	uint64_t signals;
+
+	codemap_closes();
+	if (!after || recording_phase() != RECORDING_ON || kernel_nested())
+		return;
+	vm_forget();
+	signals = vm_lock_code();
+	if (codemap_closed())
+		unwind_forget();
+	vm_unlock_code(signals);
+	vm_forget();
+	vm_missed();
+}
+
 // A mapping was made. If it is of a file's code, what was thought of these addresses before, when
 // they had no owner, is forgotten.
 static void vm_learn_code(const struct vm_ask *ask, const struct lane_vm *record, long result)
@@ -789,8 +805,14 @@ static COLD long vm_call_as_stranger(const struct vm_ask *ask, long number)
 	return vm_call(&strange, number);
 }
 
-// A stranger's call is made and not recorded, so the list of mappings is read anew. Our own memory
-// is protected from it too.
+void vm_count_stranger(void)
+{
+	if (recording_phase() == RECORDING_ON)
+		__atomic_fetch_add(&recording_state->segment->calls_strangers, 1, __ATOMIC_RELAXED);
+}
+
+// A stranger's call is made, counted and not recorded, so the list of mappings is read anew. Our
+// own memory is protected from it too.
 long vm_call(const struct vm_ask *ask, long number)
 {
 	struct own_range about, ours;
@@ -804,6 +826,8 @@ long vm_call(const struct vm_ask *ask, long number)
 	if (unlikely(ask->stranger)) {
 		vm_look_up_from_now();
 		vm_missed();
+		if (vm_is_call((uint32_t)number))
+			vm_count_stranger();
 		return ask->make ? ask->make(ask) : vm_relay(ask, number);
 	}
 	if (unlikely(recording_phase() == RECORDING_ON &&

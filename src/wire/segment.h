@@ -380,6 +380,9 @@ struct segment {
 				    // whether the hooks are still there was not looked at since
 	_Atomic uint32_t unasked;   // Windows: children that run without having been invited
 	_Atomic uint32_t heard;     // by the collector: enum segment_heard
+	// Calls on memory by tasks that share it and that the C library does not know as threads
+	// (Linux): not recorded.
+	_Alignas(8) _Atomic uint64_t calls_strangers;
 
 	// Snapshots of the guest's memory. A guest sets the reason, then ASKED, rings the bell and
 	// waits on the word; the collector sets TAKING, and DONE when it is done. The next one may
@@ -462,6 +465,7 @@ _Static_assert(offsetof(struct segment, sample_bytes) == 24 &&
 		       offsetof(struct segment, verified) == 104 &&
 		       offsetof(struct segment, rss_max) == 128 &&
 		       offsetof(struct segment, heard) == 152 &&
+		       offsetof(struct segment, calls_strangers) == 160 &&
 		       offsetof(struct segment, look_floor) == 200 &&
 		       offsetof(struct segment, unseen) == 264 &&
 		       sizeof(struct segment_unseen) == 32 &&

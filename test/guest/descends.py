@@ -155,9 +155,14 @@ def a_vfork_child_that_exits_is_survived():
 
 @test
 def a_child_that_maps_in_its_parents_memory_and_thread_disturbs_nothing():
-    recorded("beside", forked=20)
+    ended, _ = recorded("beside", forked=20)
     told = re.findall(r" mmap .* 28672 ", run([TIDEMARK, "dump", "t.tide"]).out)
     equal([], told, "calls of the child, as if they were its parent's")
+    said = "40,000 calls were made on memory that are not recorded"
+    check(said in ended.err, f"record does not say so: {ended.err}")
+    for command in ("info", "report"):
+        answer = run([TIDEMARK, command, "t.tide"])
+        check(said in " ".join((answer.out + answer.err).split()), f"{command}: {answer.out}")
 
 
 @test

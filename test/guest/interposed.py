@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 
-from libguest import (BITS, SOURCE, TIDEMARK, Skip, check, environment, equal, main, program, python,
+from libguest import (BITS, SOURCE, TIDEMARK, Skip, Trace, check, environment, equal, main, program, python,
                       record, run, test)
 from libmemory import Memory, map_differences
 
@@ -74,6 +74,17 @@ def own_calls_are_all_seen_where_code_may_not_be_changed():
     check(LIBRARY in mapped, "a library that was opened later is looked up:", mapped)
     text = run([TIDEMARK, "info", "t.tide"]).out
     check("memory calls interposed (its code may not be changed)" in text, text)
+
+
+@test
+def a_library_at_the_place_of_one_that_was_closed_has_its_own_names():
+    libraries = [LIBRARY, program("libplugin_b.so")]
+    ended = record([program("denied"), program("reload"), *libraries])
+    equal("3\n", ended.out, "how often the second library lay where the first had been")
+    trace = Trace()
+    modules = collections.Counter(trace.module_of(trace.frames_of(event.stack)[0])
+                                  for event in trace.of_size(7401))
+    equal({"libplugin_a.so": 3000, "libplugin_b.so": 3000}, dict(modules), "calls by library")
 
 
 @test
