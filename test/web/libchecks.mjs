@@ -116,6 +116,27 @@ test("filter to the selected row, and out of it", async (browser) => {
 	await untilEqual({ "impact:persistent": [528, 103120, 0], "": [528, 103120, 0] }, "what persists alone", () => rows(page));
 });
 
+test("a question that was given up does not overtake a newer one", async (browser) => {
+	const page = await browser.open(home(`tab=flame&${phase("heap10s")}`));
+	await ready(page);
+	const held = {};
+	for (const path of ["peaks", "tree"]) {
+		const letGo = new Promise((go) => { held[path] = go; });
+		await page.route(new RegExp(`/api/${path}`), async (route) => { await letGo; await route.continue().catch(() => {}); });
+	}
+	const asked = (path) => page.waitForRequest((request) => request.url().includes(`/api/${path}`));
+	const choose = (name, path) => Promise.all([asked(path), page.getByRole("button", { name, exact: true }).click()]);
+	await choose("At the peak", "peaks");
+	await choose("Count", "tree");
+	const answered = page.waitForResponse((response) => response.url().includes("/api/peaks"));
+	held.peaks();
+	await (await answered).finished();
+	await page.evaluate(() => new Promise((painted) => requestAnimationFrame(() => setTimeout(painted))));
+	held.tree();
+	await page.getByRole("button", { name: "Text" }).click();
+	await untilEqual("79.2 %", "671 of 847 blocks", () => page.locator(".outline tr", { hasText: "InnerLoopOperation" }).first().locator("td").nth(1).textContent());
+});
+
 test("a size is filtered out, and the filter turned around", async (browser) => {
 	const page = await browser.open(home(`by=size&exact=1&${phase("heap10s")}`));
 	await ready(page);
