@@ -99,9 +99,9 @@ def what_one_program_was_looked_through_for_the_next_one_does_not_read():
         ended = record(["sh", "-c", "; ".join(["cat /proc/self/io"] * count)], "--force")
         return [int(line.split()[1]) for line in ended.out.splitlines() if line.startswith("rchar")]
 
+    # Each reads its own /proc/self/maps, too: two mappings that happen to touch are a line less.
     each = reads(3)
-    check(len(each) == 3 and each[1] == each[2] and each[0] - each[1] > 8192,
-          "bytes that each reads:", each)
+    check(len(each) == 3 and each[0] - max(each[1:]) > 8192, "bytes that each reads:", each)
 
 
 OTHER_NAMESPACE = """
