@@ -230,6 +230,26 @@ def what_lies_between_the_marks_and_above_the_snapshot_is_told():
 
 
 @test
+def what_was_mapped_at_a_moment_between_the_marks_alone_is_explained():
+    """The process goes on while it is read, as where a list grows by mremap: before and after that
+    moment other addresses are mapped."""
+    anonymous = "prot=rw flags=private|anonymous"
+    calls = [f"@5 t mmap a {at:#x} 0x10000 {anonymous}" if call else f"@5 t munmap {at:#x} 0x10000"
+             for at, call in ((0xa00000, 1), (0x900000, 0), (0xa00000, 0), (0xb00000, 1))]
+    path = assemble("moving", "\n".join([
+        "process p pid=9", "process q pid=10", "thread t p tid=9", "thread u q tid=10", "stack a make_a < main", "@1 start p",
+        f"@2 t mmap a 0x900000 0x10000 {anonymous}", "@3 t malloc a 0x500010 1", *calls[:2],
+        f"@5 u mmap a 0xa00000 0x10000 {anonymous}", *calls[2:], "@6 t malloc a 0x600010 1",
+        "snapshot p reason=growth at=6 began=2 ended=8 rss=131072 rss-max=131072",
+        "mapping 0x900000-0x910000 prot=rw rss=65536", "mapping 0xa00000-0xa10000 prot=rw rss=65536",
+        "pages 0x900000-0x910000", "pages 0xa00000-0xa10000", "@9 end p exit=0", "end"]) + "\n")
+    for _ in "trace", "index":
+        lines = lines_of(reconcile(path))
+        assert (lines["program"], lines["unexplained"]) == (131072, 0), lines
+        run("window", path)
+
+
+@test
 def another_allocators_mappings_are_not_large_blocks():
     """A block at the very beginning of a mapping is not glibc's: then no mapping of malloc's is."""
     path = assemble("foreign", "\n".join([

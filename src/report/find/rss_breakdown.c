@@ -20,8 +20,11 @@
 
 #include <stdlib.h>
 
-// Of the recording's length: further from a moment a snapshot is not its own.
-enum { DISTANCE_SHARE = 8 };
+enum {
+	DISTANCE_SHARE =
+		8, // of the recording's length: further from a moment a snapshot is not its own
+	BETWEEN_MAX = 4096, // calls that are looked at between the marks of one
+};
 
 const struct query_context_rules rss_breakdown_rules = {
 	.about = QUERY_CONTEXT_MOMENT,
@@ -391,25 +394,104 @@ static void read_around(struct rss_breakdown *rss_breakdown)
 	rss_breakdown->rss_max_bytes = reader_process(reader, header->process)->rss_max_bytes;
 }
 
-// Other threads' events of the snapshot's tick may have happened before it, though they come after
-// it in the trace. Both moments are as good by the trace; the one that explains more of what was
-// resident is right more often. If the moment after the tick is no better the first is made again.
-static void weigh_again(struct rss_breakdown *rss_breakdown, const struct trace_snapshot *snapshot)
+// The mappings before each call on virtual memory between the marks.
+struct between {
+	const struct trace_snapshot *header;
+	const struct pages *pages;
+	const struct reader *reader;
+	struct moment_edge edge; // before the call where least was in no mapping
+	uint64_t least;
+	unsigned calls;
+};
+
+static void take_between(void *context, const struct space *space, const struct trace_event *event)
+{
+	struct between *between = context;
+	const struct trace_snapshot *header = between->header;
+	const struct range *range;
+	uint64_t outside = between->pages->total;
+
+	if (event->number < header->began || event->number >= header->ended ||
+	    reader_thread(between->reader, event->thread)->process != header->process ||
+	    between->calls++ >= BETWEEN_MAX)
+		return;
+	for (uint64_t at = 0; (range = ranges_from(space_ranges(space, header->process), at));
+	     at = range->end)
+		outside -= pages_between(between->pages, range->start, range->end);
+	if (outside >= between->least)
+		return;
+	between->least = outside;
+	between->edge = (struct moment_edge){
+		.time_ns = event->time_ns,
+		.number = event->number,
+		.exact = true,
+	};
+}
+
+// Where between the marks are most of the resident pages mapped? False: nowhere more than at the
+// end. What is asked is not kept: a pass over all calls makes an address space of its own.
+static bool find_between(struct rss_breakdown *rss_breakdown, const struct trace_snapshot *snapshot,
+			 struct moment_edge *edge)
 {
 	struct query_context *asked = rss_breakdown->asked;
-	struct moment_edge edge = asked->edge;
-	uint64_t unexplained = rss_breakdown->lines[RSS_BREAKDOWN_UNEXPLAINED];
+	struct pages pages;
+	struct between between = {
+		.header = rss_breakdown->header,
+		.pages = &pages,
+		.reader = asked->reader,
+		.least = rss_breakdown->lines[RSS_BREAKDOWN_UNEXPLAINED],
+	};
+	const struct present_options options = {
+		.query = &asked->selection.query,
+		.at_exit = true,
+		.inherits = TRACE_NONE,
+		.undated = true,
+		.spaces_only = true,
+		.before = take_between,
+		.context = &between,
+	};
 
+	if (rss_breakdown->between.calls == 0)
+		return false;
+	pages_init(&pages, snapshot);
+	moment_view_calls(asked, &options, "reading");
+	pages_fini(&pages);
+	*edge = between.edge;
+	return between.edge.exact;
+}
+
+static void weigh_at(struct rss_breakdown *rss_breakdown, const struct trace_snapshot *snapshot,
+		     const struct moment_edge *edge)
+{
 	forget(rss_breakdown);
-	present_free(asked->present);
-	asked->edge = (struct moment_edge){ .time_ns = edge.time_ns };
+	present_free(rss_breakdown->asked->present);
+	rss_breakdown->asked->edge = *edge;
 	weigh(rss_breakdown, snapshot);
-	if (rss_breakdown->lines[RSS_BREAKDOWN_UNEXPLAINED] < unexplained)
-		return;
-	forget(rss_breakdown);
-	present_free(asked->present);
-	asked->edge = edge;
-	weigh(rss_breakdown, snapshot);
+}
+
+// Other threads' events of the snapshot's tick may have happened before it, though they come after
+// it in the trace; and where the process did not wait, those between the marks after it, though
+// they come before its end. All these moments are as good by the trace; the one that explains most
+// of what was resident is right most often. If none is better the first is made again.
+static void weigh_again(struct rss_breakdown *rss_breakdown, const struct trace_snapshot *snapshot)
+{
+	struct moment_edge edges[] = {
+		rss_breakdown->asked->edge,
+		{ .time_ns = rss_breakdown->asked->edge.time_ns },
+		{ 0 },
+	};
+	uint64_t least = rss_breakdown->lines[RSS_BREAKDOWN_UNEXPLAINED];
+	int count = find_between(rss_breakdown, snapshot, &edges[2]) ? 3 : 2, best = 0;
+
+	for (int i = 1; i < count; i++) {
+		weigh_at(rss_breakdown, snapshot, &edges[i]);
+		if (rss_breakdown->lines[RSS_BREAKDOWN_UNEXPLAINED] >= least)
+			continue;
+		least = rss_breakdown->lines[RSS_BREAKDOWN_UNEXPLAINED];
+		best = i;
+	}
+	if (best < count - 1)
+		weigh_at(rss_breakdown, snapshot, &edges[best]);
 }
 
 // When were most blocks alive that this memory was for? Nothing to tell where it is now.
@@ -481,7 +563,7 @@ static bool refuse(const struct query_context *asked, const char *missing, struc
 
 // The snapshot of the moment that is asked for, then what was mapped and alive around it: a
 // snapshot takes time, in which the program may go on. If that leaves bytes unexplained, the moment
-// behind the snapshot's tick is tried, too.
+// after the snapshot's tick is tried, too, and the best one between its marks.
 bool rss_breakdown_init(struct rss_breakdown *rss_breakdown, struct query_context *asked,
 			enum rss_breakdown_at at, struct err *err)
 {
