@@ -42,12 +42,6 @@ struct client_text {
 	uint32_t length;
 };
 
-// Where the lane's next record goes.
-static uint8_t *client_start(const struct lane *lane)
-{
-	return lane->ring + (lane->head & lane->mask);
-}
-
 static void client_add_text(struct client_text *text, const char *from, uint32_t max)
 {
 	while (from && *from && text->length < max)
@@ -98,7 +92,7 @@ static void client_note_place(const struct client_note *note)
 
 	if (!lane)
 		return;
-	at = client_start(lane);
+	at = lane_at(lane, lane->head);
 	now_ns = client_own_tick(lane);
 	if (now_ns == SEGMENT_CLOCK_STOP) {
 		event_stopped(lane);
@@ -200,7 +194,7 @@ void client_name_thread(const char *name)
 
 	if (!lane)
 		return;
-	start = client_start(lane);
+	start = lane_at(lane, lane->head);
 	at = start;
 	__builtin_memcpy(at, head, sizeof(head));
 	at += sizeof(head);
@@ -312,7 +306,7 @@ static void client_event(const struct client_call *call)
 		return;
 	if (python_on)
 		python_write(lane);
-	start = client_start(lane);
+	start = lane_at(lane, lane->head);
 	at = start;
 	if (__atomic_load_n(lane->tick, __ATOMIC_RELAXED) != lane->time_ns)
 		at = client_put_time(lane, at);

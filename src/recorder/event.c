@@ -278,7 +278,7 @@ COLD bool event_put_sample(struct lane *lane, uint32_t turn)
 	if (lane->head + LANE_ROOM + EVENT_SAMPLE_BYTES > lane->room &&
 	    !lane_wait_room(lane, EVENT_SAMPLE_BYTES))
 		return false;
-	start = lane->ring + (lane->head & lane->mask);
+	start = lane_at(lane, lane->head);
 	__builtin_memcpy(start, head, sizeof(head));
 	start[sizeof(head)] = (uint8_t)turn;
 	lane_publish(lane, start, start + EVENT_SAMPLE_BYTES);

@@ -211,7 +211,7 @@ event_append(struct lane *lane, uint32_t type, uint32_t fields, const struct eve
 		fields |= EVENT_STACK;
 	if (unlikely(client_state) && python_on && (fields & EVENT_STACK))
 		python_write(lane);
-	start = lane->ring + (lane->head & lane->mask);
+	start = lane_at(lane, lane->head);
 	at = event_put(lane, start, type, fields, call);
 	lane_leave(lane, start, likely(at) ? at : start);
 }
@@ -294,7 +294,7 @@ static inline __attribute__((always_inline)) bool event_short(enum event_short w
 		goto special;
 	// From here on the event is written, as event_put would, unless there is no room for its
 	// stack.
-	start = lane->ring + (head & lane->mask);
+	start = lane_at(lane, head);
 	at = start + 2;
 	delta = address - lane->address;
 	delta = (delta << 1) ^ (uint64_t)((int64_t)delta >> 63);

@@ -49,7 +49,7 @@ static COLD void hook_put_heap(struct lane *lane, uint64_t heap, uint32_t flags)
 	lane = lane_enter();
 	if (!lane)
 		return;
-	start = lane->ring + (lane->head & lane->mask);
+	start = lane_at(lane, lane->head);
 	lane->heap = heap;
 	lane->heap_flags = flags;
 	known = &lane->heaps[(heap >> 16 ^ heap >> 21 ^ flags) % LANE_HEAPS_KNOWN];
@@ -375,7 +375,7 @@ static void hook_made(const void *heap, uint32_t flags)
 
 	if (!lane)
 		return;
-	start = lane->ring + (lane->head & lane->mask);
+	start = lane_at(lane, lane->head);
 	lane_leave(lane, start, hook_put_extra(start, LANE_EXTRA_HEAP_NEW, (uintptr_t)heap, flags));
 }
 

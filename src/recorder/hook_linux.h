@@ -84,12 +84,6 @@ static inline uint8_t hook_log2(size_t alignment)
 	return alignment ? (uint8_t)(63 - __builtin_clzll(alignment)) : 0;
 }
 
-// Where the lane's next event goes. The pointer holds until the lane is left.
-static inline __attribute__((always_inline)) uint8_t *hook_start(const struct lane *lane)
-{
-	return lane->ring + (lane->head & lane->mask);
-}
-
 // Record an allocation of `type`, after the real call, with fields `more` (EVENT_ALIGN, or 0)
 // besides address, size and stack. Address 0: it failed, which is recorded as LANE_FAILED.
 static inline __attribute__((always_inline)) void hook_allocated(uint32_t type, uint32_t more,

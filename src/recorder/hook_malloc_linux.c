@@ -252,7 +252,7 @@ hook_realloc_block(uint64_t heap, void *ptr, size_t size, const uintptr_t *frame
 		if (python_on)
 			python_write(lane);
 	}
-	start = hook_start(lane);
+	start = lane_at(lane, lane->head);
 	at = event_put(lane, start, LANE_REALLOC_FREE, EVENT_ADDRESS, &call);
 	if (unlikely(!at)) {
 		lane_leave(lane, start, start);
@@ -274,7 +274,7 @@ hook_realloc_block(uint64_t heap, void *ptr, size_t size, const uintptr_t *frame
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (unlikely(lane->exact))
 		clock_set_exact(lane);
-	start = hook_start(lane);
+	start = lane_at(lane, lane->head);
 	call.size = size;
 	call.address = result ? (uintptr_t)result : call.address;
 	if (unlikely(sample_mean) && result &&
@@ -284,7 +284,7 @@ hook_realloc_block(uint64_t heap, void *ptr, size_t size, const uintptr_t *frame
 		bool goes_on = likely(!sample_mean) || likely(!sample_way.drawn) ||
 			       event_put_sample(lane, sample_way.drawn);
 
-		start = hook_start(lane);
+		start = lane_at(lane, lane->head);
 		at = likely(goes_on)
 			     ? event_put(lane, start, LANE_REALLOC_ALLOC,
 					 EVENT_ADDRESS | EVENT_SIZE | event_stack(lane, frame),

@@ -325,7 +325,7 @@ static bool inside_walk(const struct inside *outer, const uintptr_t *frame)
 
 	if (!lane)
 		return true; // it is not recorded in any case
-	at = lane->ring + (lane->head & lane->mask);
+	at = lane_at(lane, lane->head);
 	if (!lane->asked_walk)
 		lane->asked_walk = recording_pages(sizeof(*lane->asked_walk), true);
 	leads = !lane->asked_walk;

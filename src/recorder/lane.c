@@ -307,7 +307,7 @@ static bool lane_make_room(struct lane *lane)
 // The first record of a thread in a lane: type, thread id, and 16 bytes of its name. 22 bytes.
 static void lane_put_thread(struct lane *lane, uint32_t tid)
 {
-	uint8_t *start = lane->ring + (lane->head & lane->mask);
+	uint8_t *start = lane_at(lane, lane->head);
 	uint16_t type = LANE_THREAD;
 	char name[16] = { 0 };
 

@@ -47,7 +47,7 @@ void language_heap_turn(struct lane *lane, uint64_t heap)
 {
 	struct lane_heap *known = &lane->heaps[heap % LANE_HEAPS_KNOWN];
 	uint16_t head[3] = { LANE_EXTRA, LANE_EXTRA_HEAP, 12 };
-	uint8_t *start = lane->ring + (lane->head & lane->mask);
+	uint8_t *start = lane_at(lane, lane->head);
 
 	if (likely(lane->heap == heap))
 		return;

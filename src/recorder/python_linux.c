@@ -701,7 +701,7 @@ static void python_put_edit(struct lane *lane, const struct python_stack *stack,
 	if (lane->head + sizeof(head) + 4 * (uint64_t)push + 2 * LANE_ROOM > lane->room &&
 	    !lane_wait_room(lane, sizeof(head) + 4 * (uint64_t)push + LANE_ROOM))
 		return;
-	start = at = lane->ring + (lane->head & lane->mask);
+	start = at = lane_at(lane, lane->head);
 	memcpy(at, head, sizeof(head));
 	at += sizeof(head);
 	for (uint32_t i = keep; i < stack->depth; i++, at += 4)

@@ -28,7 +28,7 @@ bool vm_put_room(struct lane *lane)
 // whose call it is). False: nothing was written, as the recording has ended.
 bool vm_put(struct lane *lane, struct lane_vm *record, vm_put_last *last, const void *context)
 {
-	uint8_t *start = lane->ring + (lane->head & lane->mask);
+	uint8_t *start = lane_at(lane, lane->head);
 	uint8_t *head_at = start, *at = start + 2, *body;
 	enum vm_put_stack stack;
 	uint32_t head = LANE_VM;
