@@ -188,6 +188,7 @@ struct window_query {
 	unsigned layers;         // set of enum window_layer; 0: WINDOW_HEAP
 	bool exit_frees;         // the end of a process ends its blocks
 	bool by_size;            // `group` looks at the size. Without, it is asked once per site
+	bool by_size_alone;      // `group` looks at the size and at `orphans`, and at nothing else
 	uint64_t size_min;       // by_size: of smaller ones `group` says WINDOW_SKIP; most are not
 				 // asked about then
 	bool by_thread;          // `group` looks at the thread

@@ -166,6 +166,7 @@ bool window_weigh(const struct reader *reader, const struct window_query *query,
 	bool ok;
 
 	own.by_size = true;
+	own.by_size_alone = false;
 	own.sizes_count = 0; // a group of one size is one thing, of another another
 	own.group = part_of;
 	own.context = &weighing;

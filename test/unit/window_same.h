@@ -106,10 +106,12 @@ static inline struct window_query random_query(struct pair *pair)
 	pair->grouping = (int)sample_below(&pair->random, 7);
 	pair->skip = (uint32_t)sample_below(&pair->random, 4);
 	pair->only = (uint32_t)sample_below(&pair->random, 3) * 5;
-	if (pair->grouping == 5 && sample_below(&pair->random, 4))
+	if ((pair->grouping == 3 || pair->grouping == 5) && sample_below(&pair->random, 4))
 		pair->skip = pair->only = 0;
 	query.by_size = pair->grouping == 3 || pair->grouping > 4 ||
 			sample_below(&pair->random, 3) == 0;
+	query.by_size_alone = (pair->grouping == 3 || pair->grouping == 5) && !pair->skip &&
+			      !pair->only && sample_below(&pair->random, 4) > 0;
 	pair->sizes_count = 0;
 	if (query.by_size && pair->grouping < 5 && pair->grouping != 3)
 		choose_sizes(pair, &query);

@@ -320,6 +320,7 @@ void cells_load_site(struct cells *cells, uint32_t id, const struct cells_site *
 		cells->sites[id >> CELLS_SEGMENT_LOG2] = new_segment(cells, sizeof **cells->sites);
 	*cells_site(cells, id) = *site;
 	cells->sites_count = id + 1;
+	cells->orphans |= site->orphans;
 	if (id > 0)
 		note_process(cells, site);
 }

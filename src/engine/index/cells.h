@@ -52,6 +52,7 @@ struct cells {
 	uint32_t sites_count, cells_count; // with the unused 0
 	bool large_pages;                  // for them: may take some MiB more
 	atomic_bool mixed;                 // sites are of several processes
+	bool orphans;                      // of loaded ones: some site is of frees
 	uint32_t highest, firsts;          // while loading: site of a cell; sites met in order
 	struct cells_kept *kept;           // of loaded ones; see cells_order
 
@@ -155,6 +156,13 @@ static inline uint64_t cells_size_at(const struct cells *cells, const struct cel
 static inline uint64_t cells_first_size(const struct cells *cells, uint32_t site)
 {
 	return cells_cell(cells, cells_site(cells, site)->last).size;
+}
+
+// Whether a site is of frees, where all were loaded. Mostly none is, and then it is not looked at:
+// sites are far apart in memory.
+static inline bool cells_of_orphans(const struct cells *cells, uint32_t site)
+{
+	return cells->orphans && cells_site(cells, site)->orphans;
 }
 
 // Whether all that is known to whoever asks is of one process: that of the first site.

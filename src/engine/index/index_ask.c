@@ -228,6 +228,13 @@ static bool is_short(const struct index *index, const struct window_query *query
 	return query->to - query->from <= index->shape.short_steps;
 }
 
+// Whether cells of one size are in one group, and meet the same end of a process.
+static bool is_by_size(const struct index *index, const struct window_query *query)
+{
+	ASSERT(!query->by_size_alone || query->by_size);
+	return query->by_size_alone && cells_of_one_process(&index->cells);
+}
+
 // A quarter of them, that two threads share.
 static bool clear_cells(void *context, unsigned part, struct err *)
 {
@@ -252,7 +259,7 @@ static bool load_cells(void *context, unsigned part, struct err *err)
 	struct before_filter filter = { &visitor, query->from };
 	const struct index_visitor filtered = { .context = &filter, .visit = visit_before };
 
-	if (part == 3)
+	if (part == 3 && !is_by_size(state->index, query))
 		state->order = cells_order(&state->index->cells);
 	if (part == 3 || (state->to && part < 2))
 		return true;
@@ -291,7 +298,7 @@ static inline struct index_figures tallied_figures(const struct index_tallies *t
 static inline struct index_figures cell_figures(const struct cell_state *state, uint32_t id,
 						struct cells_cell cell)
 {
-	bool orphans = cells_site(&state->index->cells, cell.site)->orphans;
+	bool orphans = cells_of_orphans(&state->index->cells, cell.site);
 	struct cell_counts counts;
 	struct index_count from, to;
 	uint32_t begun, stay;
@@ -427,6 +434,49 @@ static bool make_rows_by_cell(struct cell_state *state, struct window_result *re
 	return ok;
 }
 
+// What all cells of a size add up to, until another size comes to its place.
+struct size_sum {
+	uint64_t size;
+	uint32_t site; // of one of them; 0: there is none
+	struct index_figures figures;
+};
+
+// Cells as they lie in memory, added up by size before anybody is asked for a group: so no site is
+// looked at.
+static void make_rows_by_size(struct cell_state *state, struct window_result *result)
+{
+	enum { SUMS = 1 << 10 };
+	const struct cells *cells = &state->index->cells;
+	struct size_sum *sums = mem_alloc(SUMS, sizeof *sums), *sum;
+	struct index_figures figures;
+
+	ASSERT(state->query->by_size && !state->query->sizes_count);
+	ASSERT(!state->tallies.ended && !state->order);
+	index_rows_begin(&state->rows, state->index, state->query, result, SUMS);
+	for (uint32_t id = 1; id < cells->cells_count; id++) {
+		struct cells_cell cell = cells_cell(cells, id);
+
+		figures = cell_figures(state, id, cell);
+		if (cells_of_orphans(cells, cell.site)) {
+			index_rows_add(&state->rows, cell.site, cell.size, &figures);
+			continue;
+		}
+		sum = &sums[cell.size % SUMS];
+		if (sum->site && sum->size == cell.size) {
+			index_figures_add(&sum->figures, &figures);
+			continue;
+		}
+		if (sum->site)
+			index_rows_add(&state->rows, sum->site, sum->size, &sum->figures);
+		*sum = (struct size_sum){ cell.size, cell.site, figures };
+	}
+	for (sum = sums; sum < sums + SUMS; sum++)
+		if (sum->site)
+			index_rows_add(&state->rows, sum->site, sum->size, &sum->figures);
+	index_rows_end(&state->rows);
+	mem_free(sums);
+}
+
 static bool ask_cells(struct index *index, const struct window_query *query,
 		      struct window_result *result, struct err *err)
 {
@@ -441,7 +491,11 @@ static bool ask_cells(struct index *index, const struct window_query *query,
 	else
 		state.to = index_tables_take(index->tables, count, sizeof *state.to);
 	ok = load_all(clear_cells, &state, PARTS_MAX, err) &&
-	     load_all(load_cells, &state, PARTS_MAX, err) && make_rows_by_cell(&state, result, err);
+	     load_all(load_cells, &state, PARTS_MAX, err);
+	if (ok && is_by_size(index, query))
+		make_rows_by_size(&state, result);
+	else
+		ok = ok && make_rows_by_cell(&state, result, err);
 	index_tables_put(index->tables, state.counts);
 	index_tables_put(index->tables, state.to);
 	return ok;

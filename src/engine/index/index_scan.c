@@ -265,6 +265,38 @@ static void prepare_by_site(struct index_scan *scan)
 	mem_free(of_site);
 }
 
+// A size is asked for once, and again where another one had its place in between.
+static void prepare_by_size(struct index_scan *scan)
+{
+	enum { KNOWN = 1 << 10 };
+	const struct cells *cells = &scan->index->cells;
+	const struct window_query *query = scan->groups->query;
+	struct {
+		uint64_t size;
+		uint32_t group;
+	} *known = mem_alloc(KNOWN, sizeof *known), *one;
+
+	ASSERT(query->by_size && !query->sizes_count);
+	for (uint32_t i = 0; i < KNOWN; i++)
+		known[i].group = INDEX_GROUP_UNKNOWN;
+	for (uint32_t id = 1; id < cells->cells_count; id++) {
+		struct cells_cell cell = cells_cell(cells, id);
+
+		scan->of_cell[id] = WINDOW_SKIP;
+		if (cells_of_orphans(cells, cell.site))
+			continue;
+		one = &known[cell.size % KNOWN];
+		if (one->group == INDEX_GROUP_UNKNOWN || one->size != cell.size) {
+			one->size = cell.size;
+			one->group = index_group_ask(scan->index, query, cell.site, cell.size);
+			one->group = wanted_group(scan, one->group, cell.site);
+		}
+		scan->found |= one->group != WINDOW_SKIP;
+		scan->of_cell[id] = one->group;
+	}
+	mem_free(known);
+}
+
 enum { AHEAD = 16 };
 
 // Once for each cell, in place of questions for each step.
@@ -278,6 +310,10 @@ void index_scan_prepare(struct index_scan *scan)
 	scan->found = false;
 	if (!scan->groups->query->by_size) {
 		prepare_by_site(scan);
+		return;
+	}
+	if (scan->groups->query->by_size_alone) {
+		prepare_by_size(scan);
 		return;
 	}
 	for (uint32_t id = 1; id < cells->cells_count; id++) {

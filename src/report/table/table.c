@@ -302,6 +302,8 @@ struct window_query table_query(struct table *table, size_t depth, const struct 
 	query.group = group;
 	query.context = &table->levels[depth];
 	query.by_size |= sized;
+	query.by_size_alone = table->levels[depth].size_at && !table->present &&
+			      query_context_selects_all(table->asked);
 	if (!sized) {
 		query.sizes = table->asked->selection.query.sizes;
 		query.sizes_count = table->asked->selection.query.sizes_count;
