@@ -11,7 +11,7 @@ import subprocess
 import time
 
 from libanswer import BUILD, SOURCE, TIDEMARK, answer, assemble, refused, run
-from libtests import Skip, check, equal, main, test
+from libtests import PATIENCE_SECONDS, Skip, check, equal, main, test
 
 CLI = os.path.join(SOURCE, "web/node_modules/@firefox-devtools/profiler-cli/dist/profiler-cli.js")
 RANGES = {  # ms, between events
@@ -19,9 +19,6 @@ RANGES = {  # ms, between events
     "crowd": ((0.15, 0.35), (0.25, 0.65)),
     "family": ((0.5, 7.5), (2.5, 12.5)),
 }
-
-
-PATIENCE_SECONDS = 60
 
 
 class Session:

@@ -7,7 +7,7 @@ import signal
 import subprocess
 
 from libanswer import TIDEMARK, answer, run
-from libtests import Skip, main, test
+from libtests import PATIENCE_SECONDS, Skip, main, test
 
 PROGRAM = r"""
 #include <stdlib.h>
@@ -24,7 +24,6 @@ int main(void)
 	return kept[61] == NULL;
 }
 """
-WAIT_SECONDS = 60
 LIBC = "/lib/x86_64-linux-gnu/libc.so.6"
 WRAPPER = "/usr/lib/x86_64-linux-gnu/liblttng-ust-libc-wrapper.so.1"
 PROBES = ("malloc size=%di:u64", "malloc%return ret=$retval", "calloc n=%di:u64 size=%si:u64",
@@ -44,7 +43,7 @@ def program():
 
 
 def said(*words, **more):
-    return subprocess.run(words, capture_output=True, text=True, check=False, timeout=WAIT_SECONDS,
+    return subprocess.run(words, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS,
                           stdin=subprocess.DEVNULL, **more)
 
 
@@ -107,7 +106,7 @@ def lttng_and_tidemark_saw_the_same_calls():
             if done.returncode:
                 raise Skip("LTTng does not run here: " + " ".join(
                     (started.stderr + done.stderr + done.stdout).split("\n")))
-        subprocess.run([path], check=True, timeout=WAIT_SECONDS, env={**env, "LD_PRELOAD": WRAPPER})
+        subprocess.run([path], check=True, timeout=PATIENCE_SECONDS, env={**env, "LD_PRELOAD": WRAPPER})
         said("lttng", "-n", "destroy", name, env=env)
     finally:
         if os.path.exists(home + "/pid"):

@@ -610,12 +610,14 @@ def who_was_started_by_record_is_not_told_to_detach():
     recording.process.communicate(timeout=PATIENCE_SECONDS)
 
 
+OF_MUSL = '#include <unistd.h>\nint main(void) { return write(1, "ready\\n", 6) == 6 && pause(); }'
+
+
 @test
 def another_kind_of_program_is_refused():
     if shutil.which("musl-gcc"):  # a recorder alone, without the one for musl beside it
-        run(["musl-gcc", "-x", "c", "-", "-o", "of_musl"], text="#include <unistd.h>\nint main(void) { pause(); }".encode())
-        running = Running([os.path.abspath("of_musl")])
-        wait_for(lambda: "of_musl" in os.readlink(f"/proc/{running.pid}/exe"), "exec")
+        run(["musl-gcc", "-x", "c", "-", "-o", "of_musl"], text=OF_MUSL.encode())
+        running = Running([os.path.abspath("of_musl")]).ready()  # else its loader may not be mapped yet
         shutil.copy(LIBRARY, "lonely.so")
         refused(running.pid, "a program of musl's", "no recorder beside", "try: tidemark record, which starts",
                 env=environment(TIDEMARK_LIBRARY=os.path.abspath("lonely.so")))
@@ -624,8 +626,7 @@ def another_kind_of_program_is_refused():
     if not why_not_32_bits():
         small = program("still", 32)
         shutil.copy(LIBRARY, "lonely.so")
-        running = Running([small])
-        wait_for(lambda: "still" in os.readlink(f"/proc/{running.pid}/exe"), "exec")
+        running = Running([small]).ready()
         refused(running.pid, "32 bits", "no recorder beside", "gcc can do -m32",
                 env=environment(TIDEMARK_LIBRARY=os.path.abspath("lonely.so")))
         running.process.kill()

@@ -7,9 +7,8 @@ import os
 import re
 import shutil
 import signal
-import time
 
-from libguest import (TIDEMARK, Skip, Trace, check, check_whole, collector_of, equal, finished,
+from libguest import (TIDEMARK, Skip, Trace, check, check_whole, children_of, collector_of, equal, finished,
                       main, need_root, program, python, record, report, run, started, test, wait_for)
 
 FIRST, FORKED, IMAGE = 7100, 7101, 7102
@@ -238,6 +237,11 @@ def children_that_end_before_the_collector_hears_of_them_are_recorded():
     equal(len(rows) - 1, sum(str(4000000 * 1024) in line for line in limits), "limits of data")
 
 
+def name_of(pid):
+    with open(f"/proc/{pid}/comm", encoding="utf-8") as file:
+        return file.read().strip()
+
+
 @test
 def arguments_of_a_child_that_became_another_program_are_its_own():
     """They are written over to their end, so that the kernel is asked how they go on."""
@@ -256,7 +260,9 @@ os.waitpid(child, 0)
     os.kill(collector, signal.SIGSTOP)
     try:
         open("go", "w", encoding="ascii").close()
-        time.sleep(1) # for the fork; the new program waits for the collector
+        # The new program waits for the collector.
+        wait_for(lambda: any(name_of(pid) == "sh" for parent in children_of(recorder.pid)
+                             for pid in children_of(parent)), "the child's exec")
     finally:
         os.kill(collector, signal.SIGCONT)
     wait_for(lambda: os.path.exists("done"), "the program")
@@ -299,7 +305,9 @@ while not os.path.exists("over"): time.sleep(0.01)
         wait_for(lambda: os.path.exists("root/done"), "the child")
     finally:
         os.kill(collector, signal.SIGCONT)
-    time.sleep(1) # for the collector to read of it
+    # What the collector copies, it has read before, also of the child.
+    program, = (pid for pid in children_of(recorder.pid) if pid != collector)
+    equal(0, run([TIDEMARK, "ctl", str(program), "save", "copy.tide"]).code, "a copy")
     open("root/over", "w", encoding="ascii").close()
     code, _, err = finished(recorder)
     equal(0, code, err)

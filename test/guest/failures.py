@@ -33,7 +33,8 @@ def collector_is_killed(strict):
 
     before = seconds_of_rounds(100)
     os.kill(collector_of(recorder.pid), signal.SIGKILL)
-    after = seconds_of_rounds(100)
+    # Others may have the processor for seconds, but not each time.
+    after = min(seconds_of_rounds(100) for _ in range(5))
     check(after < 10 * before + 5, f"the program is slow: {before} s, then {after} s")
     os.kill(recorder.pid, signal.SIGTERM)
     code, _, err = finished(recorder)
