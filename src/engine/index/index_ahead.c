@@ -178,6 +178,9 @@ static void fill(struct index_ahead *ahead, struct index_ahead_batch *batch)
 		cells_bytes(ahead->cells) +
 		reader_stacks_count(ahead->reader) * (uint64_t)sizeof(struct trace_stack) +
 		reader_frames_count(ahead->reader) * (uint64_t)sizeof(struct trace_frame);
+	batch->stacks_count = reader_stacks_count(ahead->reader) - 1;
+	batch->sites_count = ahead->cells->sites_count - 1;
+	batch->kinds_count = ahead->cells->cells_count - 1;
 }
 
 static struct index_ahead_batch *batch_at(struct index_ahead *ahead, uint64_t number)

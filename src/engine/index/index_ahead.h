@@ -47,7 +47,9 @@ struct index_ahead_batch {
 	bool holds;
 	struct reader_place place; // of the first
 	uint64_t position;         // in the file, of what follows
-	uint64_t memory_bytes;     // of definitions and cells, with this batch
+	// With this batch: bytes of definitions and cells, and how many there are.
+	uint64_t memory_bytes;
+	uint32_t stacks_count, sites_count, kinds_count;
 };
 
 struct index_ahead {

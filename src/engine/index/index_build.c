@@ -285,7 +285,8 @@ static uint64_t foreseen_bytes(const struct cells *cells, uint64_t stacks)
 
 // Divide the memory that was given: what the kinds of allocations do not need, blocks that live may
 // have, up to half of it. False if that is next to nothing, or if asking would need more.
-// Asked now and then, as the kinds of allocations grow with the trace.
+// Asked now and then, as the kinds of allocations grow with the trace: by the counts of the batch,
+// as who reads ahead finds more meanwhile.
 static bool share_memory(struct index_work *work, const struct index_ahead_batch *batch,
 			 struct err *err)
 {
@@ -295,10 +296,8 @@ static bool share_memory(struct index_work *work, const struct index_ahead_batch
 			 work->index.vm.lives_count * sizeof *work->index.vm.lives + BATCHES +
 			 OTHER;
 	uint64_t rest = memory > fixed ? memory - fixed : 0;
-	uint64_t stacks = reader_stacks_count(work->reader) - 1;
-	uint64_t kinds = work->index.cells.cells_count - (uint64_t)1;
-	uint64_t sites = work->index.cells.sites_count - (uint64_t)1;
-	uint64_t need = asking_bytes(stacks, sites, kinds);
+	uint64_t stacks = batch->stacks_count, kinds = batch->kinds_count;
+	uint64_t need = asking_bytes(stacks, batch->sites_count, kinds);
 
 	if (rest < work->pair.alive_max)
 		work->pair.alive_max = rest;
