@@ -324,6 +324,10 @@ static bool is_alone(struct push_live *live, struct err *err)
 		return false;
 	if (sscanf(str_get(&live->answer), "%" SCNu64 "\t%" SCNu64, &count, &last) != 2)
 		return err_set(err, ERR_IO, "the database's list of blocks makes no sense");
+	if (live->generation > 1 && !count)
+		return err_set(err, ERR_IO,
+			       "the database has nothing of this recording any more: its tables "
+			       "were emptied, or another server answers at its address");
 	return (live->generation > 1 ? last == TABLES_PICTURE + live->generation - 1 : !count) ||
 	       err_set(err, ERR_IO, "this recording is being sent by another tidemark push");
 }

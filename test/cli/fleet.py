@@ -16,10 +16,10 @@ import types
 import urllib.parse
 
 from libanswer import TIDEMARK, answer, assemble, make, measured, refused, run, sampled
-from libclickhouse import Server, free_port
+from libclickhouse import Server
 from libfleet import HOSTS, ODD, fleet_of, levels
 from libschema import valid
-from libtests import PATIENCE_SECONDS, Skip, check, equal, main, test
+from libtests import PATIENCE_SECONDS, Skip, check, equal, free_port, main, test
 from libview import Server as Viewer
 
 os.environ["XDG_CACHE_HOME"] = os.path.abspath("caches")

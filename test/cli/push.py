@@ -10,9 +10,9 @@ import threading
 import time
 
 from libanswer import SOURCE, answer, assemble, make, refused, run
-from libclickhouse import Server, free_port
+from libclickhouse import Server
 from libdisk import Disk
-from libtests import check, equal, main, test
+from libtests import check, equal, free_port, main, test
 from librows import columns, databases, sql
 
 

@@ -14,8 +14,9 @@ import subprocess
 import threading
 import time
 
-from libclickhouse import Server, cluster, free_port
+from libclickhouse import Server, cluster
 from libguest import PATIENCE_SECONDS, TIDEMARK, Skip, check, environment, equal, main, program, test, wait_for
+from libtests import free_port
 
 NEVER = 2**64 - 1
 COLUMNS = {
@@ -201,6 +202,33 @@ def who_was_killed_is_gone_on_with():
         same_as_whole(server)
 
 
+def is_free(port):
+    with socket.socket() as asked:
+        try:
+            asked.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+@test
+def a_database_that_has_nothing_of_it_any_more_is_said():
+    with Server() as server:
+        process = start(server.place, operations="100000000")
+        pid = pid_of(process)
+        wait_for(lambda: count(server)[0] > 500, "rows")
+        server.ask("TRUNCATE TABLE memory.blocks")
+        said = ""
+        while "not sent to its end" not in said:
+            said += process.stderr.readline() or "(no more is said) not sent to its end"
+        os.kill(pid, signal.SIGTERM)
+        process.communicate()
+        check("nothing of this recording any more" in said, said)
+        push("live.tide", "--to", server.place)
+        found = count(server)
+        check(found[0] == found[1] > 500, found)
+
+
 @test
 def a_database_that_is_away_is_waited_for():
     with Server() as server:
@@ -208,6 +236,7 @@ def a_database_that_is_away_is_waited_for():
         pid = pid_of(process)
         wait_for(lambda: count(server)[0] > 500, "rows")
         server.kill()
+        check(not is_free(server.http), "somebody else could answer at its port meanwhile")
         said = ""
         while "waits in live.tide" not in said:
             said += process.stderr.readline() or "(no more is said) waits in live.tide"

@@ -3,15 +3,13 @@ newest engine (chDB, behind libchdb.cjs)."""
 import contextlib
 import os
 import shutil
-import socket
 import subprocess
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
 
 from libpackages import packages
-from libtests import Skip, check
+from libtests import Skip, check, free_port, wait_for
 
 CONFIG = """<yandex>
 <logger><level>warning</level><log>{folder}/log</log><errorlog>{folder}/err</errorlog></logger>
@@ -34,16 +32,6 @@ USERS = """<yandex>
 """
 
 
-# A port that is free now may be somebody's when the server asks for it.
-PORTS_TRIED, PORT_TAKEN = 5, "Address already in use"
-
-
-def free_port():
-    with socket.socket() as asked:
-        asked.bind(("127.0.0.1", 0))
-        return asked.getsockname()[1]
-
-
 NEWEST = False
 
 
@@ -51,16 +39,13 @@ class Server:
     """A server that runs until `stop` or `kill`; `start` goes on with its data."""
 
     def __init__(self, name="server", tcp=None, clusters=""):
-        for _ in range(PORTS_TRIED):
-            if NEWEST:
-                self.begin_newest(name)
-            else:
-                self.begin(name, tcp, clusters)
-            self.place = f"clickhouse://127.0.0.1:{self.http}/memory"
-            if self.starts():
-                return
-            check(PORT_TAKEN in self.complaint(), "the server ended:", self.complaint()[-1000:])
-        check(False, "each time one of its ports was taken")
+        if NEWEST:
+            self.begin_newest(name)
+        else:
+            self.begin(name, tcp, clusters)
+        self.place = f"clickhouse://127.0.0.1:{self.http}/memory"
+        self.running = None
+        self.start()
 
     def complaint(self):
         if not os.path.exists(self.folder + "/err"):
@@ -94,21 +79,16 @@ class Server:
             file.write(USERS)
 
     def start(self):
-        check(self.starts(), "the server ended:", self.complaint()[-1000:])
-
-    def starts(self):
-        """False: it ended at once."""
         with open(self.folder + "/out", "ab") as out:
             self.running = subprocess.Popen(self.words, stdout=out, stderr=out, cwd=self.folder)
-        for _ in range(600):
-            try:
-                self.ask("SELECT 1", 5)  # who has our port may not answer
-                return True
-            except OSError:
-                if self.running.poll() is not None:
-                    return False
-                time.sleep(0.1)
-        return check(False, "the server does not answer")
+        wait_for(self.answers, "the server's answer", pause=0.1)
+
+    def answers(self):
+        check(self.running.poll() is None, "the server ended:", self.complaint()[-1000:])
+        try:
+            return self.ask("SELECT 1")
+        except OSError:
+            return None
 
     def kill(self):
         self.running.kill()
@@ -120,12 +100,12 @@ class Server:
     def __exit__(self, *_):
         self.kill()
 
-    def ask(self, sql, seconds=None):
+    def ask(self, sql):
         """The rows of an answer, as texts."""
         url = f"http://127.0.0.1:{self.http}/?database=default"
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
-            with opener.open(url, data=sql.encode(), timeout=seconds) as answer:
+            with opener.open(url, data=sql.encode()) as answer:
                 return [line.split("\t") for line in answer.read().decode().splitlines()]
         except urllib.error.HTTPError as error:
             raise AssertionError(error.read().decode()) from error

@@ -15,6 +15,7 @@ part of that text in it.
 import functools
 import importlib
 import os
+import socket
 import sys
 import time
 import traceback
@@ -27,6 +28,7 @@ PROBLEM_CHARACTERS = 3000
 PATIENCE_SECONDS = 3600
 in_folders = False  # each test runs in a folder of its own
 _cases = []  # (name, function)
+_held = []  # sockets at ports of ours
 
 
 class Skip(Exception):
@@ -53,6 +55,16 @@ def wait_for(condition, what, seconds=PATIENCE_SECONDS, pause=0.01):
         check(time.monotonic() < deadline, f"waited {seconds} s for: {what}")
         time.sleep(pause)
     return found
+
+
+def free_port():
+    """A port of ours for as long as this runs: it stays bound, so that nobody else is given it, also while no
+    server listens. A server may, as it asks with SO_REUSEADDR; until then who connects is refused."""
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind(("127.0.0.1", 0))
+    _held.append(held)
+    return held.getsockname()[1]
 
 
 def test(function):

@@ -4,12 +4,11 @@
 """redis-server, with an allocator and threads of its own, under redis-benchmark."""
 import os
 import signal
-import socket
 import subprocess
 import time
 
 import libreal
-from libtests import PATIENCE_SECONDS
+from libtests import PATIENCE_SECONDS, free_port
 
 server = libreal.find_program("redis-server")
 cli = libreal.find_program("redis-cli")
@@ -27,12 +26,6 @@ GET key:77
 """
 
 
-def free_port():
-    with socket.socket() as door:
-        door.bind(("127.0.0.1", 0))
-        return str(door.getsockname()[1])
-
-
 def answers(port, name):
     return libreal.must_run(name, [cli, "-p", port], env, "commands").output()
 
@@ -44,7 +37,7 @@ def is_up(port):
 
 def serve(name, prefix, server_env, load, stop):
     """Start a server, ask it, load it, stop it. Returns what it answered and its exit code."""
-    port = free_port()
+    port = str(free_port())
     command = [*prefix, server, "--port", port, "--bind", "127.0.0.1", "--save", "",
                "--appendonly", "no", "--dir", os.getcwd()]
     with open(f"{name}.log", "wb") as log, \
