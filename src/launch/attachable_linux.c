@@ -391,10 +391,16 @@ static bool attachable_by_libraries(pid_t pid, struct str *library, struct err *
 
 bool attachable_refused(pid_t pid, int number, struct err *err)
 {
+	pid_t tracer = attachable_tracer(pid);
 	char text[128];
 
 	if (number == ESRCH)
 		return err_set(err, ERR_IO, "process %d has ended", (int)pid);
+	if (tracer)
+		return err_set(err, ERR_IO,
+			       "process %d is traced by process %d, and only one can trace it "
+			       "(try: end that debugger, or again)",
+			       (int)pid, (int)tracer);
 	return err_set(err, ERR_IO,
 		       "process %d may not be attached to: %s (try: sudo tidemark record -p %d; in "
 		       "a container, with the capability CAP_SYS_PTRACE)",

@@ -238,7 +238,7 @@ static bool attacher_waits_for_others(const struct attacher *attacher,
 {
 	uint64_t at = registers->rdi, word;
 
-	if (registers->orig_rax != SYS_futex)
+	if (narrow_call(registers) != SYS_futex)
 		return false;
 	if (at - registers->rsp < ATTACHER_FRAME_BYTES)
 		return true;

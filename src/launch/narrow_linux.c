@@ -6,6 +6,7 @@
 // the file's offset in pages: 8,192 bytes are 2.
 #include "launch/narrow_linux.h"
 
+#include <linux/futex.h>
 #include <sys/syscall.h>
 #include <sys/ucontext.h>
 
@@ -73,6 +74,7 @@ static const struct {
 
 enum {
 	NARROW_CALLS = sizeof(narrow_calls) / sizeof(*narrow_calls),
+	NARROW_RESTART = 0,      // restart_syscall
 	NARROW_SOCKETCALL = 102, // connect, accept, send… of old
 };
 
@@ -86,6 +88,16 @@ bool narrow_is_selector(uint16_t selector)
 	return selector == NARROW_CODE || selector == NARROW_WIDE_CODE;
 }
 
+// A thread that was stopped and goes on (SIGSTOP, a tracer, a machine that slept) is in
+// restart_syscall, which goes on with a call that waits for a time: nanosleep, clock_nanosleep,
+// poll or futex. Its arguments are that call's. The others' second one is a small number or an
+// address.
+static uint64_t narrow_restarted(const struct user_regs_struct *registers)
+{
+	return narrow_second(registers) == (FUTEX_WAIT | FUTEX_PRIVATE_FLAG) ? SYS_futex
+									     : SYS_nanosleep;
+}
+
 // socketcall is one number for accept, send, recv and others, and which of them is in the program's
 // memory: it is taken for one that waits.
 uint64_t narrow_call(const struct user_regs_struct *registers)
@@ -95,6 +107,8 @@ uint64_t narrow_call(const struct user_regs_struct *registers)
 
 	if (number < 0)
 		return NARROW_NO_CALL;
+	if (number == (narrow_is(registers) ? NARROW_RESTART : SYS_restart_syscall))
+		return narrow_restarted(registers);
 	if (!narrow_is(registers))
 		return registers->orig_rax;
 	if (number == NARROW_SOCKETCALL)

@@ -337,6 +337,18 @@ def who_lives_in_a_signal_handler_or_has_been_in_one_is_attached_to():
         running.end(7)
 
 
+def code_waits(pid):
+    """The system call that a process is in."""
+    names = {"230": "clock_nanosleep", "35": "nanosleep", "219": "restart_syscall"}
+    with open(f"/proc/{pid}/syscall", encoding="ascii") as file:
+        return names.get(file.read().split()[0], "")
+
+
+def state_of(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+        return file.read().rsplit(")", 1)[1].split()[0]
+
+
 def is_kernel(pid):
     try:
         with open(f"/proc/{pid}/comm", encoding="utf-8") as file:
@@ -611,6 +623,26 @@ def who_was_started_by_record_is_not_told_to_detach():
 
 
 OF_MUSL = '#include <unistd.h>\nint main(void) { return write(1, "ready\\n", 6) == 6 && pause(); }'
+
+
+@test
+def who_was_stopped_while_it_slept_is_attached_to_and_twice_is_refused():
+    """It goes on by restart_syscall, which says nothing of the call that it is in."""
+    running = Running(["sleep", "1000"])
+    wait_for(lambda: "nanosleep" in code_waits(running.pid), "it sleeps")
+    running.process.send_signal(signal.SIGSTOP)
+    wait_for(lambda: state_of(running.pid) == "T", "it is stopped")
+    running.process.send_signal(signal.SIGCONT)
+    wait_for(lambda: "restart" in code_waits(running.pid), "it goes on")
+    attach(running, "--duration", "100ms")
+    recording = Running([TIDEMARK, "record", "-p", str(running.pid), "-o", "t.tide", "-f"])
+    check("recording" in recording.process.stderr.readline(), "it is not attached to")
+    ended = run([TIDEMARK, "record", "-p", str(running.pid), "-o", "no.tide"])
+    check(ended.code == 125 and "is being recorded already" in ended.err, ended.code, ended.err)
+    os.kill(recording.pid, signal.SIGINT)
+    recording.end(0)
+    running.process.kill()
+    running.process.communicate()
 
 
 @test
