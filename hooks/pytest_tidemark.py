@@ -10,13 +10,15 @@ All of pytest runs once, under tidemark record; each test that has a limit is a 
 recording, and is checked when all have run. Without --tidemark the marks mean nothing. What a test
 allocates is what any thread, and any process that it started, allocated from its beginning to
 its end; where pytest-xdist runs tests side by side (-n), of the worker and the processes below it.
-What exceeds its limits is a failure in --junitxml FILE, too. --tidemark-trace FILE keeps the trace;
+Objects of Python's own heaps count as other allocations do, and so do blocks of malloc. What
+exceeds its limits is a failure in --junitxml FILE, too. --tidemark-trace FILE keeps the trace;
 TIDEMARK names the program tidemark.
 """
 import ctypes
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -136,8 +138,10 @@ def _run(config, folder):
     tidemark = os.environ.get("TIDEMARK", "tidemark")
     trace = os.path.abspath(config.getoption("tidemark_trace") or os.path.join(folder, "pytest.tide"))
     told = os.path.join(folder, "limits")
+    if not shutil.which(tidemark):
+        raise pytest.UsageError(f"{tidemark}: no such program (TIDEMARK names it, or PATH)")
     code = subprocess.run(
-        [tidemark, "record", "-q", "-f", "-o", trace, "--", sys.executable, "-m", "pytest",
+        [tidemark, "record", "-q", "-f", "--language-heaps", "-o", trace, "--", sys.executable, "-m", "pytest",
          *config.invocation_params.args], check=False, env={**os.environ, INSIDE: told}).returncode
     if not os.path.exists(told):
         return code

@@ -364,36 +364,6 @@ void report_free(struct report *report)
 	mem_free(report);
 }
 
-// "python3.11", "libpython3.11.so.1.0".
-static bool is_python(const char *path)
-{
-	const char *name = str_last_part(path);
-
-	return strncmp(name, "python3", 7) == 0 || strncmp(name, "libpython3.", 11) == 0;
-}
-
-// Told by names of modules, since a recording without --language-heaps has no event of such a heap.
-enum report_language_heaps report_language_heaps(const struct report *report)
-{
-	const struct query_context *asked = report->asked;
-	const struct query *query = &asked->selection.query;
-	enum report_language_heaps found = REPORT_NO_LANGUAGE;
-
-	for (module_id id = 1; id < reader_modules_count(asked->reader); id++) {
-		const struct trace_module *module = reader_module(asked->reader, id);
-
-		if (module && query_has_process(query, module->process) && is_python(module->path))
-			found = REPORT_NOT_RECORDED;
-	}
-	for (heap_id id = 1; id < reader_heaps_count(asked->reader); id++) {
-		const struct trace_heap *heap = reader_heap(asked->reader, id);
-
-		if (reader_heap_is_language(heap) && query_has_process(query, heap->process))
-			found = REPORT_RECORDED;
-	}
-	return found;
-}
-
 typedef void own_heap_tell(void *context, const struct report_own_heap *heap);
 
 // Memory that is outside the heap: of a runtime that is known by the functions that map its memory
@@ -432,7 +402,7 @@ static void add_own_heap(void *context, process_id process, const struct outside
 	const struct trace_process *whose = reader_process(report->asked->reader, process);
 
 	if (own_heap_of(whose) || (outside->heap && strcmp(outside->heap, "Python heap") == 0 &&
-				   report_language_heaps(report) != REPORT_NO_LANGUAGE))
+				   own_heap_languages(report->asked) != OWN_HEAP_NO_LANGUAGE))
 		return;
 	if (outside->heap)
 		note_own_heap(heaps, &(struct own_heap_row){ .heap = outside->heap,

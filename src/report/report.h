@@ -64,15 +64,6 @@ void report_free(struct report *report); // NULL is allowed
 // The next pool of those that the filters leave, after `id` (0: the first); NULL at the end.
 const struct trace_heap *report_next_pool(const struct report *report, heap_id id);
 
-// Whether the selected processes have a language with heaps of its own (Python: by the name of a
-// module), and whether what it gives out of them is in the trace.
-enum report_language_heaps {
-	REPORT_NO_LANGUAGE,
-	REPORT_NOT_RECORDED, // its small objects are in no figure
-	REPORT_RECORDED,
-};
-enum report_language_heaps report_language_heaps(const struct report *report);
-
 // What a report says of a heap outside of malloc's.
 struct report_own_heap {
 	bool outside;     // it is no known runtime's: mappings that the program asked for itself

@@ -3,6 +3,7 @@
 // Texts of the trace (commands, paths, names) are the program's own bytes: what is not UTF-8 in
 // them is written as U+FFFD (base/json.h), so that the document is JSON whatever was recorded.
 // Figures that are not known are null, and never 0.
+#include "report/ask/own_heap.h"
 #include "report/report.h"
 
 #include "base/json.h"
@@ -221,9 +222,9 @@ static void write_heap(struct json *json, const struct report *report)
 	uint64_t before = report_before(report, TRACE_NONE);
 	bool peak = report_knows(report, SITES_PEAK);
 	static const char *const heaps[] = {
-		[REPORT_NO_LANGUAGE] = NULL,
-		[REPORT_NOT_RECORDED] = "not recorded",
-		[REPORT_RECORDED] = "recorded",
+		[OWN_HEAP_NO_LANGUAGE] = NULL,
+		[OWN_HEAP_NOT_RECORDED] = "not recorded",
+		[OWN_HEAP_RECORDED] = "recorded",
 	};
 
 	json_kv_object(json, "heap");
@@ -244,7 +245,7 @@ static void write_heap(struct json *json, const struct report *report)
 	write_temporary(json, report, counts->temporary);
 	write_strange_frees(json, report, counts, before);
 	write_errors(json, report);
-	json_kv_text(json, "language_heaps", heaps[report_language_heaps(report)]);
+	json_kv_text(json, "language_heaps", heaps[own_heap_languages(report->asked)]);
 	json_kv_array(json, "own_heaps");
 	report_own_heaps(report, write_own_heap, json);
 	json_array_end(json);

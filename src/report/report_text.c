@@ -11,6 +11,7 @@
 //
 // A row that was listed before is only referred to by its number. What a list leaves out is one
 // line at its end, so that what is shown and what is not add up to the total.
+#include "report/ask/own_heap.h"
 #include "report/report.h"
 
 #include "base/mem.h"
@@ -286,7 +287,7 @@ static void write_totals(struct page *page)
 	// With filters, what processes have as a whole is a section of its own (write_unfiltered).
 	if (!page->parts)
 		write_memory(page);
-	if (report_language_heaps(page->report) == REPORT_NOT_RECORDED)
+	if (own_heap_languages(page->report->asked) == OWN_HEAP_NOT_RECORDED)
 		paper_paragraph(&page->paper, PAPER_DIM, "  python",
 				"objects of up to 512 bytes are in arenas that the interpreter "
 				"maps, unless PYTHONMALLOC=malloc was set, and in no figure of the "

@@ -11,7 +11,7 @@
 #include <strings.h>
 
 // An interpreter is a name and a version ("python 3.12.1"), so beginnings are compared. Python is
-// not among these: a report has a line of its own for it (report_language_heaps). A trace does not
+// not among these: a report has a line of its own for it (language_heaps). A trace does not
 // have the program's environment, so what depends on that is said with its condition.
 const char *own_heap_of(const struct trace_process *process)
 {
@@ -249,4 +249,33 @@ const char *own_heap_advice(const char *heap, bool windows)
 		return "build it with -d:useMalloc: each block is then one of malloc's";
 	return "look at the layer of virtual memory by heap and stack; what is in a runtime's heap "
 	       "only its own tools say (a heap snapshot, a dump)";
+}
+
+// "python3.11", "libpython3.11.so.1.0".
+static bool is_python(const char *path)
+{
+	const char *name = str_last_part(path);
+
+	return strncmp(name, "python3", 7) == 0 || strncmp(name, "libpython3.", 11) == 0;
+}
+
+// Told by names of modules, since a recording without --language-heaps has no event of such a heap.
+enum own_heap_language own_heap_languages(const struct query_context *asked)
+{
+	const struct query *query = &asked->selection.query;
+	enum own_heap_language found = OWN_HEAP_NO_LANGUAGE;
+
+	for (module_id id = 1; id < reader_modules_count(asked->reader); id++) {
+		const struct trace_module *module = reader_module(asked->reader, id);
+
+		if (module && query_has_process(query, module->process) && is_python(module->path))
+			found = OWN_HEAP_NOT_RECORDED;
+	}
+	for (heap_id id = 1; id < reader_heaps_count(asked->reader); id++) {
+		const struct trace_heap *heap = reader_heap(asked->reader, id);
+
+		if (reader_heap_is_language(heap) && query_has_process(query, heap->process))
+			found = OWN_HEAP_RECORDED;
+	}
+	return found;
 }

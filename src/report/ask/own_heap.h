@@ -6,6 +6,7 @@
 #pragma once
 
 #include "report/ask/names.h"
+#include "report/ask/query_context.h"
 
 // "V8's heap as mappings (window --layer vm --by heap)". NULL: the process has none that is known.
 const char *own_heap_of(const struct trace_process *process);
@@ -22,3 +23,12 @@ const char *own_heap_slabs(struct names *names, stack_id stack);
 
 // What shows more of it: "record it again with …".
 const char *own_heap_advice(const char *heap, bool windows);
+
+// Whether the selected processes have a language with heaps of its own (Python: by the name of a
+// module), and whether what it gives out of them is in the trace.
+enum own_heap_language {
+	OWN_HEAP_NO_LANGUAGE,
+	OWN_HEAP_NOT_RECORDED, // its small objects are in no figure
+	OWN_HEAP_RECORDED,
+};
+enum own_heap_language own_heap_languages(const struct query_context *asked);

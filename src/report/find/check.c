@@ -4,6 +4,7 @@
 // fails with the second site as its only row. A trace that lost events is refused: 0 bytes left
 // could mean that the allocations are what was lost.
 #include "report/find/check.h"
+#include "report/ask/own_heap.h"
 
 #include "base/mem.h"
 #include "base/sort.h"
@@ -358,6 +359,10 @@ bool check_find(struct check *check, struct query_context *asked,
 	heap = whole.heap;
 	asked->events = heap_totals(heap)->events;
 	query_context_caution(asked, true);
+	if (own_heap_languages(asked) == OWN_HEAP_NOT_RECORDED)
+		query_context_warn(
+			asked, "Python's objects of up to 512 bytes are in no figure, unless "
+			       "PYTHONMALLOC=malloc was set (record --language-heaps has each)");
 	query_context_counted(asked, &heap_totals(heap)->counts);
 	fill(check, heap, options);
 	fill_unreachable(check, options);

@@ -304,7 +304,7 @@ static void write_tool(struct json *json)
 {
 	static const struct rule rules[CHECK_FIGURES] = {
 		{ "The most bytes that lived at one time are over their limit.",
-		  "tidemark report FILE --at peak shows who held them." },
+		  "tidemark active FILE --at peak lists the blocks." },
 		{ "Bytes that were live at exit are over their limit.",
 		  "tidemark active FILE --at exit lists the blocks." },
 		{ "Calls that allocated are over their limit.",

@@ -17,6 +17,13 @@ def test_beyond():
 
 
 @pytest.mark.limit_memory("4 MB")
+def test_small_objects_beyond():
+    chain = ()
+    for _ in range(100_000):
+        chain = (chain,)
+
+
+@pytest.mark.limit_memory("4 MB")
 def test_child_beyond():
     subprocess.run([sys.executable, "-c", BIG], check=True)
 
