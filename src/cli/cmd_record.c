@@ -294,7 +294,7 @@ static const struct record_option record_options[] = {
 	    "walk every stack a second time, without the cache, and count differences (slow)" },
 	  SEGMENT(VERIFY) },
 	{ { 1, 0, "rss-exact", NULL,
-	    "a snapshot of memory at every 1 % of growth, whatever it costs (default 10 %)" },
+	    "a snapshot of memory at every 1 % of growth, whatever it costs (else 2.5 to 25 %)" },
 	  SEGMENT(RSS_EXACT) },
 	{ { 1, 0, "reachability", NULL,
 	    "at the program's end, find out which blocks nothing points to any more" },

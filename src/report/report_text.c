@@ -499,7 +499,9 @@ void report_text(struct report *report, struct sink *sink)
 	if (heap_totals(report->heap)->counts.allocated.count == 0)
 		paper_text(&page.paper, PAPER_PLAIN,
 			   sampled(&page) ? "No allocation was a sample.\n"
-					  : "Nothing was allocated.\n");
+			   : reader_complete(report->asked->reader)
+				   ? "Nothing was allocated.\n"
+				   : "No allocation is in the trace, which is not whole.\n");
 	else
 		for (int i = 0; i < SITES_QUESTIONS_COUNT; i++)
 			write_question(&page, (enum sites_question)i);

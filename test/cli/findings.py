@@ -551,20 +551,31 @@ def a_process_killed_with_much_memory_is_told_and_one_with_little_is_not():
               for one in told["not_looked_for"]), told["not_looked_for"])
 
 
-@test
-def lost_blocks_that_others_of_their_stack_lead_to_are_said():
-    """report and check count by stack: the same number is to be found in all three."""
+def lost(size):
     trace = Trace()
-    size = 1 << 13
     addresses = [trace.alloc(step, stack("login"), size) for step in range(4)] + [trace.alloc(9, stack("name"), size)]
     s = trace.stack(stack("login")), trace.stack(stack("name"))
     trace.lines.append("reach p0 reason=exit at=10000 number=5 total=5")
     for number, address in enumerate(addresses):
         held = f" block={addresses[0] + 8:#x}" if number in (2, 4) else ""
         trace.lines.append(f"{'held' if held else 'unreachable'} {address:#x} {size} t0 {s[number == 4]}{held}")
-    [one] = found(trace, "unreachable", end_us=10)
+    return trace
+
+
+@test
+def lost_blocks_that_others_of_their_stack_lead_to_are_said():
+    """report and check count by stack: the same number is to be found in all three."""
+    [one] = found(lost(1 << 13), "unreachable", end_us=10)
     check("3 blocks of login with 2 more that only they lead to (1 of these of the same stack)" in one["what"] and
           "all 4 of the stack" in one["why"], one)
+
+
+@test
+def small_leaks_are_said_to_be_there():
+    trace = lost(100)
+    check(not found(trace, "unreachable", end_us=10), "100 bytes")
+    told = answer("findings", trace.write("small.tide"))["not_looked_for"]
+    check(any(one["kind"] == "unreachable" and "5 blocks, 500 B in all" in one["why"] for one in told), told)
 
 
 class Windows(Calls):

@@ -194,8 +194,12 @@ THREADS = r"""
 #include <unistd.h>
 static void *volatile kept[100];
 static pthread_barrier_t all;
-static int stay;
-static __attribute__((noinline)) void *leaves(long i) { return kept[i] = memset(malloc(200000), 1, 200000); }
+static int stay, first;
+static __attribute__((noinline)) void *leaves(long i)
+{
+	size_t size = !first ? 200000 : i == 0 ? 8 * 200000 : 100;
+	return kept[i] = memset(malloc(size), 1, size);
+}
 static __attribute__((noinline)) void *gives(void) { return memset(malloc(200001), 1, 200001); }
 static void *work(void *number)
 {
@@ -212,7 +216,8 @@ int main(int argc, char **argv)
 	pthread_t threads[100];
 	long count = atoi(argv[1]);
 	void *given;
-	stay = argc > 2;
+	stay = argc > 2 && argv[2][0] == 's';
+	first = argc > 2 && argv[2][0] == 'f';
 	pthread_barrier_init(&all, NULL, (unsigned)count + 1);
 	for (long i = 0; i < count; i++)
 		pthread_create(&threads[i], NULL, work, (void *)i);
@@ -232,7 +237,7 @@ def what_ended_threads_left_is_told_and_what_is_freed_or_of_few_or_of_those_that
     with open("threads.c", "w", encoding="utf-8") as file:
         file.write(THREADS)
     equal(0, run(["gcc", "-O1", "threads.c", "-o", "threads", "-pthread"]).code)
-    for words, count in ((["8"], 8), (["3"], 0), (["8", "stay"], 0)):
+    for words, count in ((["8"], 8), (["3"], 0), (["8", "stay"], 0), (["8", "first"], 0)):
         record(["./threads", *words], "-f")
         some = [one for one in findings()["findings"] if one["kind"] == "ended-threads"]
         equal([count] if count else [], [one["figures"]["threads"] for one in some], words)

@@ -265,6 +265,7 @@ enum own_heap_language own_heap_languages(const struct query_context *asked)
 	const struct query *query = &asked->selection.query;
 	enum own_heap_language found = OWN_HEAP_NO_LANGUAGE;
 
+	ASSERT(asked->reader);
 	for (module_id id = 1; id < reader_modules_count(asked->reader); id++) {
 		const struct trace_module *module = reader_module(asked->reader, id);
 

@@ -184,8 +184,8 @@ static bool find_rows(struct findings *findings, const struct findings_kind *kin
 	mem_free(sums);
 	if (brief)
 		findings_miss(findings, kind,
-			      "of processes that ran for less than %d s: they may only have built "
-			      "up (--from and --to say when to look)",
+			      "of processes that were recorded for less than %d s: they may only "
+			      "have built up (--from and --to say when to look)",
 			      FINDINGS_LASTING_S);
 	if (findings->facts->growth.skipped)
 		findings_miss(findings, kind,

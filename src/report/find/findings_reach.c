@@ -102,12 +102,20 @@ static void tell(struct findings *findings, const struct findings_kind *kind,
 	findings_command(findings, finding, "active", "-n 0", false, true);
 }
 
-// A site counts with what only it holds: a head of 64 bytes that holds 1 MiB is told. Less than 16
-// KiB is left to the report.
+static struct heap_amount add(struct heap_amount to, struct heap_amount more)
+{
+	return (struct heap_amount){ .count = to.count + more.count,
+				     .bytes = to.bytes + more.bytes };
+}
+
+// A site counts with what only it holds: a head of 64 bytes that holds 1 MiB is reported. Of less
+// than 16 KiB only the sum is said, and the report has them.
 bool findings_unreachable(struct findings *findings, const struct findings_kind *kind, struct err *)
 {
+	struct heap_amount small = { 0 };
 	struct reached reached;
 
+	ASSERT(findings && kind);
 	reached_read(&reached, findings->asked);
 	if (!reached.known)
 		findings_miss(findings, kind, "%s", reached.why);
@@ -117,9 +125,21 @@ bool findings_unreachable(struct findings *findings, const struct findings_kind 
 		if (site->states[TRACE_REACH_UNREACHABLE].bytes + site->holds.bytes >= LEAK_BYTES &&
 		    site->states[TRACE_REACH_UNREACHABLE].count > 0)
 			tell(findings, kind, site);
+		else
+			small = add(small, add(site->states[TRACE_REACH_UNREACHABLE], site->holds));
 		if (site->loose.bytes >= LEAK_BYTES)
 			tell_loose(findings, kind, site);
+		else
+			small = add(small, site->loose);
 	}
+	if (small.count > 0)
+		findings_miss(
+			findings, kind,
+			"%s block%s, %s in all, of sites that lost less than %s each, are not "
+			"in the list: tidemark report has them, check --max-unreachable 0 fails "
+			"for them",
+			STR_COUNT(small.count), small.count == 1 ? "" : "s", STR_BYTES(small.bytes),
+			STR_BYTES(LEAK_BYTES));
 	reached_fini(&reached);
 	return true;
 }

@@ -105,20 +105,28 @@ static void gather(void *context, const struct present_block *block)
 static void consider(struct findings *findings, const struct findings_kind *kind,
 		     const struct left *list, size_t count)
 {
-	uint64_t bytes = 0, threads = 0, largest = 0;
+	uint64_t bytes = 0, threads = 0, largest = 0, of_thread = 0, most_of_thread = 0;
 	const struct left *most = list;
 	struct finding *finding;
 
 	ASSERT(count > 0);
 	for (size_t i = 0; i < count; i++) {
+		if (i == 0 || list[i].thread != list[i - 1].thread) {
+			of_thread = 0;
+			threads++;
+		}
 		bytes += list[i].size;
-		threads += i == 0 || list[i].thread != list[i - 1].thread;
+		of_thread += list[i].size;
+		if (of_thread > most_of_thread)
+			most_of_thread = of_thread;
 		if (list[i].size > largest) {
 			largest = list[i].size;
 			most = &list[i];
 		}
 	}
-	if (threads < THREADS_MIN || bytes < findings_bytes_min(findings))
+	// What one of them left is no matter of threads: the one that started Java leaves all that
+	// Java lives by.
+	if (threads < THREADS_MIN || bytes - most_of_thread < findings_bytes_min(findings))
 		return;
 	finding = findings_add(findings, kind, FINDINGS_LIKELY, most->process, most->stack);
 	findings_say(&finding->what,
