@@ -100,8 +100,10 @@ static uint32_t stack_of(struct firefox *firefox, stack_id stack)
 		return 0;
 	while (depth-- > 0) {
 		stack_id each = firefox->path[depth];
+		const struct trace_stack *node = reader_stack(firefox->reader, each);
 
-		number = add_frame(firefox, reader_stack(firefox->reader, each)->frame, number);
+		if (!locations_leave_out(firefox->reader, node))
+			number = add_frame(firefox, node->frame, number);
 		*map_put(&firefox->stack_numbers, each, NULL) = number;
 	}
 	return number;

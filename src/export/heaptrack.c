@@ -44,6 +44,7 @@ struct heaptrack {
 	struct locations locations;
 	size_t strings_count, ips_count; // written so far
 	struct map traces;               // by stack: its number
+	uint64_t traces_count;           // `t` lines written so far
 	stack_id *path;
 	size_t path_capacity;
 	struct kind *kinds;
@@ -137,10 +138,14 @@ static uint64_t trace_of(struct heaptrack *heaptrack, stack_id stack)
 	number = stack && known ? *known : 0;
 	while (depth-- > 0) {
 		stack_id each = heaptrack->path[depth];
-		uint32_t ip = ip_of(heaptrack, reader_stack(heaptrack->reader, each)->frame);
+		const struct trace_stack *node = reader_stack(heaptrack->reader, each);
 
-		str_format(&heaptrack->text, "t %x %" PRIx64 "\n", ip, number);
-		number = heaptrack->traces.count + 1;
+		if (!locations_leave_out(heaptrack->reader, node)) {
+			uint32_t ip = ip_of(heaptrack, node->frame);
+
+			str_format(&heaptrack->text, "t %x %" PRIx64 "\n", ip, number);
+			number = ++heaptrack->traces_count;
+		}
 		*map_put(&heaptrack->traces, each, NULL) = number;
 	}
 	return number;

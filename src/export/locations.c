@@ -83,14 +83,13 @@ uint32_t locations_add(struct locations *locations, frame_id frame)
 	return (uint32_t)locations->count++;
 }
 
-// Whether a frame is the recorder's own, through which operator new came to the library's.
-static bool is_recorder(const struct locations *locations, frame_id id)
+// The recorder's own is the one through which operator new came to the library's.
+bool locations_leave_out(const struct reader *reader, const struct trace_stack *node)
 {
-	const struct trace_frame *frame = reader_frame(locations->reader, id);
-	const struct trace_module *module = frame ? reader_module(locations->reader, frame->module)
-						  : NULL;
+	const struct trace_frame *frame = reader_frame(reader, node->frame);
+	const struct trace_module *module = frame ? reader_module(reader, frame->module) : NULL;
 
-	return module && wrappers_match_module(module->path, true);
+	return node->parent && module && wrappers_match_module(module->path, true);
 }
 
 size_t locations_of_stack(struct locations *locations, stack_id stack, uint32_t **numbers,
@@ -103,7 +102,7 @@ size_t locations_of_stack(struct locations *locations, stack_id stack, uint32_t 
 
 		if (!node)
 			break;
-		if (!node->parent || !is_recorder(locations, node->frame))
+		if (!locations_leave_out(locations->reader, node))
 			*MEM_ADD(*numbers, depth, *capacity) =
 				locations_add(locations, node->frame);
 		// Parents come before their children in a trace. One that does not is damage: the

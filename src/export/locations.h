@@ -52,8 +52,11 @@ void locations_fini(struct locations *locations);
 // The same number each time. Lists may move: keep numbers, not pointers.
 uint32_t locations_add(struct locations *locations, frame_id frame);
 
+// Whether the innermost frame of a stack is in no export: the recorder's own, if it has a caller.
+bool locations_leave_out(const struct reader *reader, const struct trace_stack *node);
+
 // The locations of a stack, innermost first, in `*numbers` (grown with mem_grow; the caller's).
-// Returns how many: 0 for stack 0. Frames of the recorder that have a caller are left out.
+// Returns how many: 0 for stack 0. Without frames that are left out.
 size_t locations_of_stack(struct locations *locations, stack_id stack, uint32_t **numbers,
 			  size_t *capacity);
 

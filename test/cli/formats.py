@@ -85,9 +85,8 @@ def pprof_refers_to_nothing_that_is_not_there():
             equal(live[1], live[0] * labels["bytes"], "bytes of blocks of one size")
 
 
-@test
-def the_program_comes_first_and_the_recorder_is_in_no_stack():
-    path = assemble("order", """trace command="./app"
+def through_the_recorder():
+    return assemble("order", """trace command="./app"
 process p pid=42 exe="/bin/app"
 thread t p tid=42
 module cxx p 0x7f0000000000-0x7f0000100000 bias=0x7f0000000000 "/usr/lib/libstdc++.so.6"
@@ -103,15 +102,48 @@ stack s new < hook < main
 stack h hook
 @1000 t malloc s 0x1000 100
 @2000 t malloc h 0x2000 10
+@2500 t malloc s 0x3000 1000
 @3000 end p exit=0
 end
 """)
+
+
+@test
+def the_program_comes_first_and_the_recorder_is_in_no_stack():
+    path = through_the_recorder()
     profile = Pprof(exported(path, "pprof", text=False)[0])
     first = message(profile.top[3][0])
     equal("/bin/app", profile.strings[first[5][0]])
     equal(1, first[1][0])
-    equal(["app[42];main;operator new(unsigned long) 100", "app[42];operator new(unsigned long) 10"],
+    equal(["app[42];main;operator new(unsigned long) 1100", "app[42];operator new(unsigned long) 10"],
           sorted(exported(path, "folded", "--value", "live")[0].splitlines()))
+
+
+@test
+def nor_is_it_in_stacks_that_are_tables():
+    path = through_the_recorder()
+    lines = gzip.decompress(exported(path, "heaptrack", text=False)[0]).decode().splitlines()
+    strings = [line.split(" ", 2)[2] for line in lines if line.startswith("s ")]
+    frames = [strings[int(line.split()[3], 16) - 1] for line in lines if line.startswith("i ")]
+    traces = [tuple(int(word, 16) for word in line.split()[1:]) for line in lines if line.startswith("t ")]
+
+    def heaptracks(number):
+        frame, caller = traces[number - 1]
+        return (heaptracks(caller) if caller else []) + [frames[frame - 1]]
+    equal([["main", "operator new(unsigned long)"], ["operator new(unsigned long)"],
+           ["main", "operator new(unsigned long)"]],
+          [heaptracks(int(line.split()[2], 16)) for line in lines if line.startswith("a ")])
+
+    thread = json.loads(exported(path, "firefox")[0])["threads"][0]
+    texts = thread["stringArray"]
+
+    def foxs(row):
+        caller, frame = thread["stackTable"]["prefix"][row], thread["stackTable"]["frame"][row]
+        name = texts[thread["funcTable"]["name"][thread["frameTable"]["func"][frame]]]
+        return (foxs(caller) if caller is not None else []) + [name]
+    equal([["main", "operator new(unsigned long)"], ["operator new(unsigned long)"],
+           ["main", "operator new(unsigned long)"]],
+          [foxs(row) for row in thread["nativeAllocations"]["stack"]])
 
 
 def go_says(*words):
