@@ -37,6 +37,25 @@ bool running_trace(const char *word, struct str *path, struct err *err)
 	return true;
 }
 
+bool running_goes_on(const char *path)
+{
+	struct control_request request = { .magic = CONTROL_MAGIC, .verb = CONTROL_WHERE };
+	struct err ignored = { 0 };
+	struct reader *reader = reader_open(path, &ignored);
+	bool goes_on = false;
+
+	if (!reader)
+		return false;
+	reader_scan(reader);
+	for (process_id id = 0; id < reader_processes_count(reader) && !goes_on; id++) {
+		request.pid = reader_process(reader, id)->pid;
+		goes_on = reader_process(reader, id)->exit == TRACE_EXIT_UNKNOWN &&
+			  control_ask(&request, NULL, &ignored);
+	}
+	reader_close(reader);
+	return goes_on;
+}
+
 bool running_mark(const struct reader *reader, const char *name)
 {
 	struct control_request request = { .magic = CONTROL_MAGIC, .verb = CONTROL_MARK };

@@ -108,6 +108,22 @@ def check_waits_for_the_end_of_a_trace_that_is_about_to_be_closed():
 
 
 @test
+def check_does_not_wait_for_a_program_that_runs():
+    """Each look whether it has ended is a sleep: a thousand are five seconds."""
+    with Recording():
+        with open("said", "w+", encoding="utf-8") as said_by:
+            checking = subprocess.Popen([TIDEMARK, "check", "t.tide", "--max-peak", "1G"], stdout=said_by,
+                                        stderr=subprocess.STDOUT)
+            _, status, usage = os.wait4(checking.pid, 0)
+            checking.returncode = os.waitstatus_to_exitcode(status)
+            said_by.seek(0)
+            text = said_by.read()
+        equal(3, checking.returncode, text)
+        check(WRITTEN in text.replace("\n", " "), text)
+        check(usage.ru_nvcsw < 800, usage.ru_nvcsw, "times that it slept")
+
+
+@test
 def once_its_collector_is_killed_it_is_cut():
     with Recording() as recording:
         with open(f"/proc/{recording.running.pid}/task/{recording.running.pid}/children",
