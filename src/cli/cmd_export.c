@@ -222,18 +222,21 @@ static bool write_trace(struct export *export, struct err *err)
 	    (export->against && !query_context_match(&export->against_asked, err)))
 		return false;
 	if (sums)
-		query_options_warn(&cmd_export, &export->asked, NULL);
+		query_options_warn_before(&cmd_export, &export->asked, NULL);
 	if (export->against)
-		query_options_warn(&cmd_export, &export->against_asked, export->against);
+		query_options_warn_before(&cmd_export, &export->against_asked, export->against);
 	if ((sums && !query_context_check_layers(&export->asked, false, err)) ||
 	    !write_all(export, &writing, err))
 		return false;
-	if (sums)
-		return true;
 	// Whatever was said of the trace's events while they were read comes last, when the file is
-	// whole.
-	query_context_caution(&export->asked, false);
-	query_options_warn(&cmd_export, &export->asked, NULL);
+	// whole; and what was found out about symbols, which are looked for as stacks are written.
+	if (!sums) {
+		query_context_caution(&export->asked, false);
+		query_options_warn_before(&cmd_export, &export->asked, NULL);
+	}
+	query_options_warn_of_symbols(&cmd_export, &export->asked, NULL);
+	if (export->against)
+		query_options_warn_of_symbols(&cmd_export, &export->against_asked, export->against);
 	return true;
 }
 

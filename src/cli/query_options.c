@@ -142,10 +142,28 @@ struct paper query_options_paper(const struct query_options *options, struct sin
 void query_options_warn(const struct command *command, const struct query_context *asked,
 			const char *trace)
 {
+	query_options_warn_before(command, asked, trace);
+	query_options_warn_of_symbols(command, asked, trace);
+}
+
+void query_options_warn_before(const struct command *command, const struct query_context *asked,
+			       const char *trace)
+{
 	// `trace` is named where a command has several; of one trace the user knows which it is.
 	for (size_t i = 0; i < asked->warnings_count; i++)
 		args_warn(command, "%s%s%s", trace ? trace : "", trace ? ": " : "",
 			  asked->warnings[i]);
+}
+
+void query_options_warn_of_symbols(const struct command *command, const struct query_context *asked,
+				   const char *trace)
+{
+	const char *const *notes;
+	size_t count = symbols_notes(asked->symbols, &notes);
+
+	for (size_t i = 0; i < count; i++)
+		args_warn(command, "%s%ssymbols: %s", trace ? trace : "", trace ? ": " : "",
+			  notes[i]);
 }
 
 struct sheet query_options_sheet(const struct command *command, const struct query_options *options,

@@ -105,9 +105,15 @@ struct sheet query_options_sheet(const struct command *command, const struct que
 // query_options_warn is to be called.
 bool query_options_warns(const struct query_options *options);
 
-// Tell the warnings on stderr. `trace` names the one of several that they are about, or is NULL.
+// Tell the warnings on stderr, and which symbols could not be used. `trace` names the one of
+// several that they are about, or is NULL.
 void query_options_warn(const struct command *command, const struct query_context *asked,
 			const char *trace);
+// The two of it: what is known before names are looked for, and what is found out then.
+void query_options_warn_before(const struct command *command, const struct query_context *asked,
+			       const char *trace);
+void query_options_warn_of_symbols(const struct command *command, const struct query_context *asked,
+				   const char *trace);
 
 // Open the trace, answer to the standard output, warn. `answer` writes to the sink; false with
 // *err: nothing was written. `request` is for it: the command's own, or the options. For people the

@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "report/table/lines.h"
+#include "report/table/query_write.h"
 
 // What samples and imported sums cannot tell is null.
 static void write_temporary(struct json *json, const struct report *report,
@@ -280,5 +281,5 @@ void report_json(struct report *report, struct sink *sink)
 	for (int i = 0; i < SITES_QUESTIONS_COUNT; i++)
 		json_kv_u64(&json, sites_key((enum sites_question)i), left_out[i]);
 	json_object_end(&json);
-	json_end(&json);
+	query_write_end(report->asked, &json);
 }

@@ -136,6 +136,34 @@ def a_program_that_is_built_anew_in_its_place():
 
 
 @test
+def what_a_text_says_of_symbols_its_other_forms_say():
+    app = build("noted")
+    old = record(app, "noted")
+    build("noted", **{"//LINES": "\n" * 9 + "int use(void) { static int calls; return ++calls; }"})
+    needle = "noted/app has changed since the recording"
+    for words in (("report", old), ("window", old), ("window", old, "--tree", "callers"), ("active", old),
+                  ("findings", old), ("growth", old), ("transients", old), ("map", old), ("pins", old),
+                  ("check", old, "--max-live-at-exit", "1"), ("diff", old, "bundled.1.tide")):
+        code = 1 if words[0] == "check" else 0
+        text = needle in " ".join(run(*words, check=code).stdout.split())
+        as_json = run(*words, "--json", check=code)
+        notes = answer(*words, check=code)["symbol_notes"]
+        if words[0] == "diff":
+            assert not notes["after"], notes
+            notes = notes["before"]
+        assert text == any(needle in note for note in notes) == (needle in as_json.stderr), (words, text, notes)
+        assert text or words[0] in ("growth", "transients", "map", "pins"), words
+    for words in (("window", "--csv"), ("active", "--csv"), ("diff", "bundled.1.tide", "--csv"),
+                  ("check", "--max-live-at-exit", "1", "--markdown"), ("export", "--format", "folded"),
+                  ("export", "--format", "csv")):
+        done = run(words[0], old, *words[1:], check=1 if words[0] == "check" else 0)
+        assert needle in done.stderr and needle not in done.stdout, (words, done.stderr)
+    for words in (("window",), ("diff", "bundled.1.tide")):
+        done = run(words[0], old, *words[1:], "--markdown")
+        assert needle not in done.stderr and needle in done.stdout, (words, done)
+
+
+@test
 def addresses_and_the_order_of_threads():
     path = record(build("order", ("-O1", "-g", "-no-pie"), ORDER="second, first"), "order")
     nothing_changed(path)

@@ -167,5 +167,5 @@ void address_map_write_json(const struct address_map *address_map, struct sink *
 	write_failures(address_map, &json);
 	write_curve(address_map, &json);
 	write_ranges(address_map, &json);
-	json_end(&json);
+	query_write_end(address_map->asked, &json);
 }

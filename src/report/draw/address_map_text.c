@@ -406,6 +406,5 @@ void address_map_write_text(const struct address_map *address_map, struct paper 
 	write_curves(address_map, paper);
 	write_failures(address_map, &stacks);
 	write_table(address_map, &stacks);
-	stack_text_hint(&stacks);
-	stack_text_fini(&stacks);
+	query_write_last(address_map->asked, &stacks);
 }

@@ -481,8 +481,7 @@ void active_write_text(const struct active *active, struct paper *paper)
 		active_rows(active, &sheet);
 	write_rest(active, paper);
 	sink_text(paper->sink, "\n");
-	stack_text_hint(&stacks);
-	stack_text_fini(&stacks);
+	query_write_last(asked, &stacks);
 }
 
 // ---- for programs ----
@@ -520,5 +519,5 @@ void active_write_json(const struct active *active, struct sink *sink)
 	json_array_end(&json);
 	json_kv_u64(&json, "rows_left_out", rows_count(active) - active->shown);
 	write_amount(&json, "mappings_of_malloc", &active->left_out);
-	json_end(&json);
+	query_write_end(active->asked, &json);
 }

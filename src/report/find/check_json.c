@@ -99,7 +99,7 @@ void check_json(const struct check_page *page, struct sink *sink)
 	for (int figure = 0; figure < CHECK_FIGURES; figure++)
 		write_row(&check->rows[figure], &json);
 	json_array_end(&json);
-	json_end(&json);
+	query_write_end(check->asked, &json);
 }
 
 // ---- places in the source ----

@@ -266,5 +266,5 @@ void diff_json(const struct diff_page *page, struct sink *sink)
 	json_array_end(&json);
 	json_kv_u64(&json, "rows_left_out", diff->rows_left_out);
 	json_kv_u64(&json, "rows_elsewhere", diff->rows_elsewhere);
-	json_end(&json);
+	query_write_end_of_two(page->sides[0].runs, page->sides[1].runs, &json);
 }

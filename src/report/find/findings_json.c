@@ -144,6 +144,6 @@ bool findings_json(const struct findings_page *page, struct sink *sink, struct e
 		json_object_end(&json);
 	}
 	json_array_end(&json);
-	json_end(&json);
+	query_write_end(findings->asked, &json);
 	return true;
 }

@@ -124,5 +124,5 @@ void growth_json(const struct growth_page *page, struct sink *sink)
 	growth_rows(page, TREND_GROWS, TREND_VERDICTS, &rows);
 	json_array_end(&json);
 	json_kv_u64(&json, "rows_left_out", rows.left_out);
-	json_end(&json);
+	query_write_end(page->asked, &json);
 }

@@ -348,8 +348,7 @@ void pins_write_text(const struct pins *pins, struct paper *paper)
 		paper_more(paper, sheet.left_out);
 	}
 	sink_text(paper->sink, "\n");
-	stack_text_hint(&stacks);
-	stack_text_fini(&stacks);
+	query_write_last(pins->asked, &stacks);
 }
 
 // `mapped` false: mappings are not known, so no page without a block is seen and pages_free is 0.
@@ -381,5 +380,5 @@ void pins_write_json(const struct pins *pins, struct sink *sink)
 	pins_rows(pins, &rows);
 	json_array_end(&json);
 	json_kv_u64(&json, "rows_left_out", rows.left_out);
-	json_end(&json);
+	query_write_end(pins->asked, &json);
 }

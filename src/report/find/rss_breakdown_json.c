@@ -100,5 +100,5 @@ void rss_breakdown_write_json(const struct rss_breakdown *rss_breakdown, struct 
 	json_kv_u64(&json, "bytes", rss_breakdown->purged);
 	write_rows(rss_breakdown, &json, RSS_BREAKDOWN_PURGED, rows_max);
 	json_object_end(&json);
-	json_end(&json);
+	query_write_end(rss_breakdown->asked, &json);
 }

@@ -247,6 +247,5 @@ void rss_breakdown_write_text(const struct rss_breakdown *rss_breakdown, struct 
 				"blocks are closer together than glibc puts them, so the allocator "
 				"is another; what it rounds up to is estimated from the distances "
 				"of blocks of one size");
-	stack_text_hint(&stacks);
-	stack_text_fini(&stacks);
+	query_write_last(rss_breakdown->asked, &stacks);
 }

@@ -92,7 +92,7 @@ void transients_json(const struct transients *t, struct sink *sink)
 		write_series(&json, t, &spikes->series[i]);
 	json_array_end(&json);
 	json_kv_u64(&json, "series_left_out", spikes->series_total - spikes->series_count);
-	json_end(&json);
+	query_write_end(t->asked, &json);
 }
 
 // ---- one table: a line for each maker of each spike, then one for each series ----

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "report/find/reached.h"
 #include "report/table/lines.h"
+#include "report/table/query_write.h"
 
 #include <inttypes.h>
 
@@ -191,6 +192,7 @@ void why_write_text(const struct why *why, struct paper *paper, bool all_frames)
 		paper_foreign(paper, PAPER_PLAIN, str_get(&text), paper->width - INDENT);
 		sink_text(paper->sink, "\n");
 	}
+	query_write_symbol_notes(why->asked, paper);
 	str_fini(&text);
 }
 
@@ -227,6 +229,6 @@ void why_write_json(const struct why *why, struct sink *sink)
 	json_kv_string(&json, "place", reach_place_word(last->place));
 	json_kv_u64_if(&json, "place_at", last->place != TRACE_REACH_NOWHERE, last->at);
 	json_kv_text(&json, "root", str_get(&text));
-	json_end(&json);
+	query_write_end(why->asked, &json);
 	str_fini(&text);
 }

@@ -85,6 +85,34 @@ void query_write_warnings(const struct query_context *asked, struct json *json)
 	json_array_end(json);
 }
 
+static void write_symbol_notes(const struct query_context *asked, struct json *json,
+			       const char *key)
+{
+	const char *const *lines;
+	size_t count = symbols_notes(asked->symbols, &lines);
+
+	json_kv_array(json, key);
+	for (size_t i = 0; i < count; i++)
+		json_string(json, lines[i]);
+	json_array_end(json);
+}
+
+void query_write_end(const struct query_context *asked, struct json *json)
+{
+	write_symbol_notes(asked, json, "symbol_notes");
+	json_end(json);
+}
+
+void query_write_end_of_two(const struct query_context *before, const struct query_context *after,
+			    struct json *json)
+{
+	json_kv_object(json, "symbol_notes");
+	write_symbol_notes(before, json, "before");
+	write_symbol_notes(after, json, "after");
+	json_object_end(json);
+	json_end(json);
+}
+
 void query_write_trace_as(const struct query_context *asked, struct json *json, const char *key)
 {
 	const struct trace_info *info = reader_info(asked->reader);

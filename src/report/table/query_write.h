@@ -24,6 +24,12 @@ void query_write_last(const struct query_context *asked, struct stack_text *stac
 // "warnings": […].
 void query_write_warnings(const struct query_context *asked, struct json *json);
 
+// "symbol_notes": which symbols could not be used; and the end of the answer. They come last, since
+// files are only opened for what is named. Of a comparison those of each side.
+void query_write_end(const struct query_context *asked, struct json *json);
+void query_write_end_of_two(const struct query_context *before, const struct query_context *after,
+			    struct json *json);
+
 // "trace": {…}, "from_ns", "to_ns", "layer".
 void query_write_trace(const struct query_context *asked, struct json *json);
 

@@ -219,6 +219,20 @@ static void write_side(const struct sheet_page *page, int side, struct sink *sin
 	}
 }
 
+// After the rows, whose names were looked for.
+static void write_symbol_notes(const struct sheet_page *page, int side, struct sink *sink)
+{
+	const char *const *notes;
+	size_t count = symbols_notes(page->sides[side]->symbols, &notes);
+
+	for (size_t i = 0; i < count; i++) {
+		sink_text(sink, "\n> **Symbols:** ");
+		sink_text(sink, page->sides[1] ? side ? "**B** " : "**A** " : "");
+		sheet_write_markdown(sink, notes[i], SIZE_MAX);
+		sink_text(sink, "\n");
+	}
+}
+
 static void begin(struct sheet *sheet)
 {
 	sheet->grid = mem_alloc(1, sizeof *sheet->grid);
@@ -237,6 +251,8 @@ static void end(struct sheet *sheet)
 	if (sheet->left_out)
 		sink_format(sheet->sink, "\n*%s more row%s left out (`-n 0` shows all).*\n",
 			    STR_COUNT(sheet->left_out), sheet->left_out == 1 ? " is" : "s are");
+	for (int side = 0; side < 2 && page->sides[side]; side++)
+		write_symbol_notes(page, side, sheet->sink);
 	mem_free(sheet->grid->used);
 	str_fini(&sheet->grid->text);
 	mem_free(sheet->grid);

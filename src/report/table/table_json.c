@@ -1,6 +1,8 @@
 // A window's table for programs: docs/schema/window.json describes it.
 #include "report/table/table.h"
 
+#include "report/table/query_write.h"
+
 static void write_total(struct json *json, const struct table *table)
 {
 	json_key(json, "total");
@@ -40,5 +42,5 @@ void table_json(struct table *table, struct sink *sink)
 	json_array_end(&json);
 	json_kv_u64(&json, "rows_left_out", rows.left_out);
 	write_total(&json, table);
-	json_end(&json);
+	query_write_end(asked, &json);
 }

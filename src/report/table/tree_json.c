@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "report/table/lines.h"
+#include "report/table/query_write.h"
 
 enum { COUNT, SIZE, IMPACTING, ALLOCATED, FREED, FIGURES };
 
@@ -186,5 +187,5 @@ void tree_json(struct tree *tree, struct sink *sink)
 	json_kv_object(&json, "total");
 	write_figures(&json, &tree->table->rows[0].sums);
 	json_object_end(&json);
-	json_end(&json);
+	query_write_end(asked, &json);
 }

@@ -4,6 +4,12 @@ import { AskError, type Params, type Source, type Told, type Work } from "./sour
 
 const BUSY_TRIES = 4;
 
+// What came, read to its end.
+interface Answer {
+	head: Response;
+	text: string;
+}
+
 // Questions of what is always on the screen; all others are a tab's own.
 const SHARED = /^(line|other|lives|names)/;
 
@@ -23,15 +29,12 @@ export class ServerSource implements Source {
 	constructor(private token: string, private gone: (why: string) => void) {}
 
 	async get<T>(path: string, params: Params = [], lane = ""): Promise<T> {
-		return await (await this.ask(path, params, lane)).json() as T;
+		return JSON.parse((await this.ask(path, params, lane)).text) as T;
 	}
 
 	async text(path: string, params: Params, lane = "source"): Promise<{ text: string; firstLine: number }> {
-		const response = await this.ask(path, params, lane);
-		return {
-			text: await response.text(),
-			firstLine: Number(response.headers.get("X-Tidemark-First-Line") ?? 1),
-		};
+		const { head, text } = await this.ask(path, params, lane);
+		return { text, firstLine: Number(head.headers.get("X-Tidemark-First-Line") ?? 1) };
 	}
 
 	leaveTab(): void {
@@ -65,15 +68,15 @@ export class ServerSource implements Source {
 		}
 	}
 
-	private async ask(path: string, params: Params, lane: string): Promise<Response> {
+	private async ask(path: string, params: Params, lane: string): Promise<Answer> {
 		const layer = path === "timeline" ? params.find(([word]) => word === "layer")?.[1] : undefined;
 		const work = { kind: layer ? `${path} ${layer}` : path, lane: this.named(lane), since: performance.now() };
 
 		this.open.add(work);
 		try {
-			const response = await this.answerTo(path, params, lane);
+			const answer = await this.answerTo(path, params, lane);
 			this.took.set(work.kind, performance.now() - work.since);
-			return response;
+			return answer;
 		} finally {
 			this.open.delete(work);
 		}
@@ -83,7 +86,7 @@ export class ServerSource implements Source {
 		return lane ? `${lane}-${this.page}` : "";
 	}
 
-	private async answerTo(path: string, params: Params, lane: string): Promise<Response> {
+	private async answerTo(path: string, params: Params, lane: string): Promise<Answer> {
 		const aborter = new AbortController();
 		if (lane) {
 			this.lanes.get(lane)?.abort();
@@ -93,9 +96,9 @@ export class ServerSource implements Source {
 		const query = new URLSearchParams(params).toString();
 		const url = `/api/${path}${query ? `?${query}` : ""}`;
 		for (let attempt = 0; ; attempt++) {
-			const response = await this.once(url, aborter.signal);
-			if (response.ok) return response;
-			const error = await errorOf(response);
+			const answer = await this.once(url, aborter.signal);
+			if (answer.head.ok) return answer;
+			const error = errorOf(answer);
 			// An older question of the lane, given up here, may reach the server after this one.
 			const retry = error.kind === "busy" && !aborter.signal.aborted && attempt < BUSY_TRIES;
 			if (!retry) {
@@ -106,23 +109,27 @@ export class ServerSource implements Source {
 		}
 	}
 
-	private async once(url: string, signal: AbortSignal): Promise<Response> {
+	// From the text on, who asked has the answer before anything else happens: one that was given up is
+	// not gone on with, where its next question would be of a state that is no more.
+	private async once(url: string, signal: AbortSignal): Promise<Answer> {
 		try {
-			const response = await fetch(url, { headers: { Authorization: `Bearer ${this.token}` }, signal });
+			const head = await fetch(url, { headers: { Authorization: `Bearer ${this.token}` }, signal });
 			// Read here, where it is known why that fails.
-			return new Response(await response.arrayBuffer(), response);
-		} catch (error) {
+			const text = await head.text();
+			signal.throwIfAborted();
+			return { head, text };
+		} catch {
 			if (signal.aborted) throw new AskError("a newer question came", "busy", 0, true);
 			throw new AskError("tidemark view does not answer: it has ended, or was stopped", "server", 0);
 		}
 	}
 }
 
-async function errorOf(response: Response): Promise<AskError> {
+function errorOf({ head, text }: Answer): AskError {
 	try {
-		const said = await response.json();
-		return new AskError(String(said.error), String(said.kind), response.status, said.superseded === true);
+		const said = JSON.parse(text);
+		return new AskError(String(said.error), String(said.kind), head.status, said.superseded === true);
 	} catch {
-		return new AskError(`status ${response.status}`, "internal", response.status);
+		return new AskError(`status ${head.status}`, "internal", head.status);
 	}
 }

@@ -78,8 +78,10 @@ export class FlameScreen implements Screen {
 		if (this.roots.length === 0) this.show();
 		try {
 			const sort = value === "peak" ? "size" : value;
+			const params = await this.params();
+			if (generation !== this.generation) return; // its next question would overtake a newer one
 			const answer = await this.app.source.get<TreeAnswer>("tree",
-				[...await this.params(), ["kind", kind], ["sort", sort]], "tree");
+				[...params, ["kind", kind], ["sort", sort]], "tree");
 			if (generation !== this.generation) return;
 			this.answer = answer;
 			this.roots = flamesOf(answer, value);
