@@ -37,7 +37,7 @@ struct request {
 	size_t lists_count, lists_capacity;
 	struct str old_baseline;
 	char *section;
-	bool update, generate, markdown;
+	bool update, generate, generate_lsan, markdown;
 	int annotate;
 };
 
@@ -62,7 +62,9 @@ static const struct option_row rows[] = {
 	  "leave out of live-at-exit what this list names, LeakSanitizer's or Valgrind's; the one "
 	  "of LSAN_OPTIONS is read too" },
 	{ ARGS_FLAG(request, generate), 0, "gen-suppressions", NULL,
-	  "write suppressions of what is live at exit, and nothing else" },
+	  "write suppressions of what is live at exit in Valgrind's language, and nothing else" },
+	{ ARGS_FLAG(request, generate_lsan), 0, "gen-lsan-suppressions", NULL,
+	  "the same for LeakSanitizer, which names functions and all that they call" },
 	{ ARGS_FLAG(request, markdown), 0, "markdown", NULL, "write Markdown" },
 	{ ARGS_TEXT(request, junit), 0, "junit", "FILE", "write JUnit's XML to FILE as well" },
 	{ ARGS_TEXT(request, sarif), 0, "sarif", "FILE", "write SARIF 2.1.0 to FILE as well" },
@@ -130,6 +132,11 @@ static bool take(struct args *args, struct request *request, int id)
 	return query_options_take(args, &request->options, id) == PRINT_OPTIONS_TAKEN;
 }
 
+static bool generates(const struct request *request)
+{
+	return request->generate || request->generate_lsan;
+}
+
 static bool has_limit(const struct request *request)
 {
 	for (int figure = 0; figure < CHECK_FIGURES; figure++)
@@ -153,11 +160,12 @@ static bool take_all(struct args *args, struct request *request)
 		return args_mistake(args, "--update needs --baseline FILE");
 	if (request->options.force && !request->update)
 		return args_mistake(args, "--force needs --update");
-	if (request->markdown + request->generate + request->options.print.json +
-		    (request->annotate == ANNOTATE_GITLAB) >
+	if (request->markdown + request->generate + request->generate_lsan +
+		    request->options.print.json + (request->annotate == ANNOTATE_GITLAB) >
 	    1)
-		return args_mistake(args, "one of --json, --markdown, --gen-suppressions and "
-					  "--annotate gitlab at a time");
+		return args_mistake(args,
+				    "one of --json, --markdown, --gen-suppressions, "
+				    "--gen-lsan-suppressions and --annotate gitlab at a time");
 	return true;
 }
 
@@ -346,6 +354,7 @@ static void write_answer(const struct request *request, const struct check_page 
 	check_format *format = request->options.print.json            ? check_json
 			       : request->markdown                    ? check_markdown
 			       : request->generate                    ? check_generate
+			       : request->generate_lsan               ? check_generate_lsan
 			       : request->annotate == ANNOTATE_GITLAB ? check_gitlab
 								      : check_text;
 
@@ -440,7 +449,7 @@ static int answer(const struct request *request, const struct runs *runs)
 	// 0 or 1.
 	if (!sink_ok(&sink, &err) || !write_files(request, &page, &err))
 		code = args_fail(&cmd_check, &err);
-	if (request->options.print.json || request->markdown || request->generate)
+	if (request->options.print.json || request->markdown || generates(request))
 		query_options_warn(&cmd_check, &runs->asked[0], NULL);
 	return code;
 }
@@ -459,7 +468,7 @@ static int ask(struct request *request)
 	if (!read_lists(request, &err) || !read_baseline(request, &err) ||
 	    !check_files(request, &err))
 		return args_fail(&cmd_check, &err);
-	if (!has_limit(request) && !request->update && !request->generate) {
+	if (!has_limit(request) && !request->update && !generates(request)) {
 		err_set(&err, ERR_USAGE, "there is no limit to check (try: --max-peak 10M%s)",
 			request->baseline ? "; the baseline has none for these filters, --update "
 					    "writes it"
@@ -467,7 +476,7 @@ static int ask(struct request *request)
 		return args_fail(&cmd_check, &err);
 	}
 	// A list of suppressions has each site.
-	request->check.sites_max = request->generate ? 0 : request->options.rows_max;
+	request->check.sites_max = generates(request) ? 0 : request->options.rows_max;
 	code = read_runs(request, &runs, &err) ? answer(request, &runs)
 					       : args_fail(&cmd_check, &err);
 	runs_fini(&runs);

@@ -431,6 +431,42 @@ def a_library_that_operator_new_is_in_is_not_that_of_its_callers():
         equal(left, {row["figure"]: row["value"] for row in told["figures"]}["live-at-exit"], text)
 
 
+@test
+def a_library_that_g_malloc_is_in_is_on_the_stack_as_for_the_sanitizer():
+    trace = Trace()
+    trace.lines += ['module glib p0 0x7f0000000000-0x7f0000100000 bias=0x7f0000000000 "/usr/lib/libglib-2.0.so.0"',
+                    "frame gm glib 0x7f0000001234", 'name gm "g_malloc" "gmem.c":100']
+    trace.alloc(0, 'gm < "work" "work.c":7', 1)
+    trace.alloc(1, '"work" "work.c":8', 2)
+    path = trace.write("glib.tide")
+    for text, left in (("leak:libglib", 2), ("leak:gmem.c", 2), ("leak:g_malloc", 2), ("leak:work", 0)):
+        with open("library.txt", "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+        told = answer("check", path, "--max-live-at-exit", "1G", "--suppressions", "library.txt")
+        equal(left, {row["figure"]: row["value"] for row in told["figures"]}["live-at-exit"], text)
+
+
+@test
+def suppressions_for_the_sanitizer_name_functions_but_neither_main_nor_files():
+    path = cxx("sanitized.tide", 1, 2, 4, 8, 16)
+    text = verdict(path, "--gen-lsan-suppressions", code=0)
+    equal(["leak:^login$"], [line for line in text.splitlines() if not line.startswith("#")], text)
+    for said in ("in main:", "in libstdc++.so.6, in a function without a name", "without a stack",
+                 "# 8 bytes in 1 blocks\nleak:^login$", "every frame of a stack"):
+        check(said in text, said, text)
+    with open("made.txt", "w", encoding="utf-8") as file:
+        file.write(text)
+    verdict(path, "--max-live-at-exit", "23", "--suppressions", "made.txt", code=0)
+    verdict(path, "--max-live-at-exit", "22", "--suppressions", "made.txt", code=1)
+    for name, lines in (("lines(char const*)", ["leak:^lines(char const*)$", "leak:^lines$"]),
+                        ("ns::f<int>(int)::$_1", ["leak:^ns::f<int>(int)::*_1$"]),
+                        ("copy(int) [clone .isra.0]", ["leak:^copy(int)*", "leak:^copy$"])):
+        one = Trace()
+        one.alloc(0, f'"{name}" "work.c":7', 1)
+        text = verdict(one.write("one.tide"), "--gen-lsan-suppressions", code=0)
+        equal(lines, [line for line in text.splitlines() if not line.startswith("#")], name)
+
+
 # ---- forms ----
 
 def suite_of(path="out.xml"):

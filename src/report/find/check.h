@@ -139,10 +139,10 @@ void check_read_expectations(const struct query_context *asked, struct check_row
 
 // For people, as Markdown, as JSON (docs/schema/check.json), for JUnit's readers, as SARIF 2.1.0,
 // as GitHub's commands, as GitLab's report of code quality; as suppressions of what is live at
-// exit.
+// exit, for Valgrind and for LeakSanitizer.
 typedef void check_format(const struct check_page *page, struct sink *sink);
 check_format check_text, check_markdown, check_json, check_junit, check_sarif, check_github,
-	check_gitlab, check_generate;
+	check_gitlab, check_generate, check_generate_lsan;
 
 // What the runs have, without limits; as JSON (docs/schema/bench.json).
 check_format check_figures, check_figures_json;

@@ -7,6 +7,8 @@
 // line with file and line in front, and for suppressions each is a block of frames, as Valgrind
 // reads them.
 #include "report/find/check.h"
+
+#include "report/ask/cxxname.h"
 #include "report/table/query_write.h"
 #include "report/table/sheet.h"
 #include "report/table/stack_text.h"
@@ -17,7 +19,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { FIGURES_COLUMNS = 30, CALLERS_SHOWN = 4, NAME_COLUMNS = 100 };
+enum { FIGURES_COLUMNS = 30, CALLERS_SHOWN = 4, NAME_COLUMNS = 100, NAME_MAX_BYTES = 1000 };
 
 // Growth is bytes a minute and is written as bytes, with the unit after it.
 static bool is_bytes(enum check_figure figure)
@@ -318,8 +320,6 @@ void check_github(const struct check_page *page, struct sink *sink)
 // than a line that is read keeps its beginning.
 static void add_frame(struct str *text, const struct symbol *symbol)
 {
-	enum { NAME_MAX_BYTES = 1000 };
-
 	if (!symbol->function)
 		str_format(text, "   obj:%s%s\n", *symbol->module ? "*" : "",
 			   names_file(symbol->module));
@@ -329,53 +329,107 @@ static void add_frame(struct str *text, const struct symbol *symbol)
 		str_format(text, "   fun:%.*s*\n", NAME_MAX_BYTES, symbol->function);
 }
 
+// What names the blocks of a stack in a language, as a text of lines. Append.
+typedef void add_names(struct names *names, stack_id id, struct str *text);
+
 // The frames that say whose the blocks are, from the allocation on: the first function that is no
 // wrapper, and before its callers as long as none has a name. For example malloc, a nameless
 // function of libstdc++.so.6, call_init: all three; with the file alone every stack of C++ would be
 // meant.
-static void add_frames(struct str *text, const struct names_stack *stack)
+static void add_frames(struct names *names, stack_id id, struct str *text)
 {
-	ASSERT(stack->user < stack->count);
-	str_add(text, "   fun:malloc\n");
-	for (size_t i = stack->user; i < stack->count; i++) {
-		add_frame(text, stack->lines[i].symbol);
-		if (stack->lines[i].symbol->function)
+	struct names_stack stack = names_stack(names, id);
+	struct str name = { 0 };
+
+	ASSERT(stack.user < stack.count);
+	names_add_function(names, id, false, &name);
+	str_format(text, "{\n   %.*s\n   Memcheck:Leak\n   fun:malloc\n", NAME_COLUMNS,
+		   str_get(&name));
+	str_fini(&name);
+	for (size_t i = stack.user; i < stack.count; i++) {
+		add_frame(text, stack.lines[i].symbol);
+		if (stack.lines[i].symbol->function)
 			break;
 	}
 	str_add(text, "}\n");
 }
 
-// Suppressions of what is live at exit now, in Valgrind's language: its frames are the innermost
-// ones, so that main's own blocks are meant and not those of all that main calls, as by leak:main.
-// Sites of the same frames are written once, with the figures of the heaviest, which comes first.
-void check_generate(const struct check_page *page, struct sink *sink)
+// leak:^NAME$, where a $ within the name would be its end, and what compilers add to it is cut.
+static void add_leak(struct str *text, const char *name, size_t length)
+{
+	const char *clone = strstr(name, " [clone ");
+	bool whole = length <= NAME_MAX_BYTES && (!clone || clone >= name + length);
+
+	str_add(text, "leak:^");
+	if (clone && clone < name + length)
+		length = (size_t)(clone - name);
+	for (size_t i = 0; i < length && i < NAME_MAX_BYTES; i++)
+		str_add_char(text, name[i] == '$' ? '*' : name[i]);
+	str_add(text, whole ? "$\n" : "*\n");
+}
+
+// The function alone, as the sanitizer's language has no order of frames. GCC's sanitizer knows a
+// static function without its parameters.
+static void add_leaks(struct names *names, stack_id id, struct str *text)
+{
+	const struct symbol *symbol = names_face(names, id, false);
+	const char *function = symbol->function, *base;
+	size_t length;
+
+	if (!function) {
+		str_format(text,
+			   "# in %s, in a function without a name: only the file could be named\n",
+			   *symbol->module ? names_file(symbol->module) : "no file");
+		return;
+	}
+	base = cxxname_base(function, &length);
+	if (length == strlen("main") && strncmp(base, "main", length) == 0) {
+		str_add(text, "# in main: leak:^main$ would name all that the program allocates\n");
+		return;
+	}
+	add_leak(text, function, strlen(function));
+	if (base == function && function[length] == '(' && !memchr(base, ':', length))
+		add_leak(text, base, length);
+}
+
+// Sites of the same names are written once, with the figures of the heaviest, which comes first.
+static void generate(const struct check_page *page, add_names *add, struct sink *sink)
 {
 	const struct check_row *row = &page->check->rows[CHECK_LIVE_AT_EXIT];
 	struct str told = { 0 };
 
 	for (size_t i = 0; i < row->sites_count; i++) {
 		const struct check_site *site = &row->sites[i];
-		struct names_stack stack = names_stack(row->asked->names, site->stack);
 		struct str text = { 0 };
 
-		if (stack.count)
-			add_frames(&text, &stack);
-		if (!stack.count) {
+		if (names_face(row->asked->names, site->stack, false))
+			add(row->asked->names, site->stack, &text);
+		if (!text.length) {
 			sink_format(sink,
 				    "# %" PRIu64 " bytes in %" PRIu64
 				    " blocks without a stack: nothing names them\n",
 				    site->value, site->count);
 		} else if (!strstr(str_get(&told), str_get(&text))) {
-			struct str name = { 0 };
-
-			names_add_function(row->asked->names, site->stack, false, &name);
-			sink_format(sink, "# %" PRIu64 " bytes in %" PRIu64 " blocks\n{\n   %.*s\n",
-				    site->value, site->count, NAME_COLUMNS, str_get(&name));
-			sink_format(sink, "   Memcheck:Leak\n%s", str_get(&text));
-			str_fini(&name);
+			sink_format(sink, "# %" PRIu64 " bytes in %" PRIu64 " blocks\n%s",
+				    site->value, site->count, str_get(&text));
 			str_add(&told, str_get(&text));
 		}
 		str_fini(&text);
 	}
 	str_fini(&told);
+}
+
+// Suppressions of what is live at exit now, in Valgrind's language: its frames are the innermost
+// ones, so that main's own blocks are meant and not those of all that main calls, as by leak:main.
+void check_generate(const struct check_page *page, struct sink *sink)
+{
+	generate(page, add_frames, sink);
+}
+
+void check_generate_lsan(const struct check_page *page, struct sink *sink)
+{
+	sink_text(sink,
+		  "# LeakSanitizer holds each of these against every frame of a stack: what the "
+		  "functions call is meant, too.\n");
+	generate(page, add_leaks, sink);
 }

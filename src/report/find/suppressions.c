@@ -363,9 +363,15 @@ bool suppressions_add(struct suppressions *suppressions, const char *path, const
 
 // ---- matching ----
 
-// As LeakSanitizer has it: a pattern is held against function, file and module of every frame. Of
-// what allocates on behalf of its caller only the function counts: "operator new" is the
-// sanitizer's own in its stacks, and libstdc++'s in ours, where leak:libstdc++ would name all.
+// Is it operator new, called for a caller? It is the sanitizer's own in its stacks, and Valgrind's in
+// those; libstdc++'s in ours, where leak:libstdc++ would name all that C++ allocates.
+static bool is_operator_new(const struct names_stack *stack, size_t line)
+{
+	return line < stack->user &&
+	       wrappers_match_pattern("operator new*", stack->lines[line].symbol->function);
+}
+
+// As LeakSanitizer has it: a pattern is held against function, file and module of every frame.
 static bool fits_any(const struct suppression *suppression, const struct names_stack *stack)
 {
 	for (size_t i = 0; i < stack->count; i++) {
@@ -373,7 +379,7 @@ static bool fits_any(const struct suppression *suppression, const struct names_s
 
 		if ((symbol->function &&
 		     suppressions_fits(suppression->pattern, symbol->function)) ||
-		    (i >= stack->user &&
+		    (!is_operator_new(stack, i) &&
 		     ((symbol->file && suppressions_fits(suppression->pattern, symbol->file)) ||
 		      suppressions_fits(suppression->pattern, symbol->module))))
 			return true;
@@ -403,13 +409,11 @@ static bool is_function(const struct part *part, const char *function)
 }
 
 // A source is compared with and without its folders, as Valgrind knows only the file's name.
-// "operator new" that allocates for a caller is in no file: Valgrind's stacks have its own there.
 static bool is_part(const struct part *part, const struct names_stack *stack, size_t line)
 {
 	const struct symbol *symbol = stack->lines[line].symbol;
 
-	if (line < stack->user && part->kind != PART_FUNCTION &&
-	    wrappers_match_pattern("operator new*", symbol->function))
+	if (part->kind != PART_FUNCTION && is_operator_new(stack, line))
 		return false;
 	switch (part->kind) {
 	case PART_FUNCTION:

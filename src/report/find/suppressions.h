@@ -3,7 +3,7 @@
 //
 //     leak:PATTERN      LeakSanitizer's: a function, source file or module of any frame has the
 //                       pattern in it; * stands for anything, ^ and $ for the ends. Of operator
-//                       new and other wrappers (wrappers.h) only the function is looked at
+//                       new, which is the sanitizer's there, only the function is looked at
 //     {                 Valgrind's: the innermost frames, in their order
 //        NAME
 //        Memcheck:Leak
