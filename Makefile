@@ -19,7 +19,7 @@ WERROR ?= false
 NINJA = ninja $(if $(JOBS),-j $(JOBS)) -C
 RUN_TESTS = tools/run-tests
 
-.PHONY: all build demo test check bench bench-scale soak tidy format asan asan-view tsan fuzz wine i386 packages web install deps clean help
+.PHONY: all build set-up demo test check bench bench-scale soak tidy format asan asan-view tsan fuzz wine i386 packages web install deps clean help
 
 all: build
 
@@ -40,13 +40,15 @@ $(BUILD)/build.ninja:
 
 # What can be built depends on what is installed, and the tests bring more than the demo did. Meson
 # remembers what a compiler could not do, whatever cache of it is cleared: so all is built anew.
-build: deps-build
+build: set-up
+	@$(NINJA) $(BUILD)
+
+set-up: deps-build
 	@$(MAKE) --no-print-directory $(BUILD)/build.ninja
 	@packages=$(BUILD)/packages-$$(sh tools/deps --here test win); test -e $$packages || \
 		{ meson setup --wipe $(BUILD) >/dev/null && touch $$packages; }
 	@test -e $(BUILD)/werror-$(WERROR) || { meson configure $(BUILD) -Dwerror=$(WERROR) && \
 		rm -f $(BUILD)/werror-* && touch $(BUILD)/werror-$(WERROR); }
-	@$(NINJA) $(BUILD)
 
 demo: deps-demo build
 	@TIDEMARK_BUILD=$(BUILD) tools/demo
@@ -123,9 +125,13 @@ web: deps-web
 	@tools/web check
 	@tools/web build
 
-install: build
+# Without the programs of tests, which are half of the work.
+install: set-up
 	@meson configure $(BUILD) -Dprefix=$(PREFIX)
-	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --quiet
+	@$(NINJA) $(BUILD) build.ninja
+	@$(NINJA) $(BUILD) $$(tools/installed targets $(BUILD))
+	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --no-rebuild --quiet
+	@tools/installed say $(BUILD)
 
 clean:
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz $(BUILD)-win

@@ -44,6 +44,7 @@ bool running_goes_on(const char *path)
 	struct reader *reader = reader_open(path, &ignored);
 	bool goes_on = false;
 
+	ASSERT(path);
 	if (!reader)
 		return false;
 	reader_scan(reader);

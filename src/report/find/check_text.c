@@ -360,6 +360,7 @@ static void add_leak(struct str *text, const char *name, size_t length)
 	const char *clone = strstr(name, " [clone ");
 	bool whole = length <= NAME_MAX_BYTES && (!clone || clone >= name + length);
 
+	ASSERT(length > 0);
 	str_add(text, "leak:^");
 	if (clone && clone < name + length)
 		length = (size_t)(clone - name);

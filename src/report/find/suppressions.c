@@ -363,8 +363,9 @@ bool suppressions_add(struct suppressions *suppressions, const char *path, const
 
 // ---- matching ----
 
-// Is it operator new, called for a caller? It is the sanitizer's own in its stacks, and Valgrind's in
-// those; libstdc++'s in ours, where leak:libstdc++ would name all that C++ allocates.
+// Is it operator new, called for a caller? In stacks of the sanitizer it is its own, and in
+// Valgrind's that one's; in ours libstdc++'s, where leak:libstdc++ would name all that C++
+// allocates.
 static bool is_operator_new(const struct names_stack *stack, size_t line)
 {
 	return line < stack->user &&
