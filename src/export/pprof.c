@@ -10,6 +10,7 @@
 #include "export/locations.h"
 #include "export/profile.h"
 #include "export/protobuf.h"
+#include "report/ask/wrappers.h"
 
 #include "base/mem.h"
 
@@ -22,6 +23,7 @@ enum profile_field {
 	PROFILE_LOCATION = 4,
 	PROFILE_FUNCTION = 5,
 	PROFILE_STRING = 6,
+	PROFILE_DROP_FRAMES = 7,
 	PROFILE_TIME_NANOS = 9,
 	PROFILE_DURATION_NANOS = 10,
 	PROFILE_PERIOD_TYPE = 11,
@@ -185,7 +187,9 @@ static void write_function(struct pprof *pprof, uint64_t number, uint64_t name, 
 	str_clear(&pprof->message);
 	protobuf_u64(&pprof->message, 1, number);
 	protobuf_u64(&pprof->message, 2, name);
-	protobuf_u64(&pprof->message, 3, name);
+	// A name in <> is all that pprof would take for arguments of a template (Python's <module>): it
+	// leaves a name alone that differs from the system's.
+	protobuf_u64(&pprof->message, 3, *pprof->locations.strings.texts[name] == '<' ? 0 : name);
 	protobuf_u64(&pprof->message, 4, file);
 	write_field(pprof, PROFILE_FUNCTION, &pprof->message);
 }
@@ -216,11 +220,14 @@ static void write_strings(struct pprof *pprof)
 	}
 }
 
-// The time of a profile is its end, as Go's are; warnings are comments.
+// The time of a profile is its end, as Go's are; warnings are comments. Frames of malloc, operator
+// new and the like are in the samples, and their names among those that a reader drops, as in the
+// profiles of other allocators: `go tool pprof -top` names who allocates.
 static void write_head(struct pprof *pprof)
 {
 	const struct query_context *asked = pprof->source->asked;
 	const struct trace_info *info = reader_info(pprof->reader);
+	struct str wrappers = { 0 };
 
 	text(pprof, ""); // number 0, as the format wants it
 	for (size_t i = 0; i < PROFILE_VALUES; i++)
@@ -232,6 +239,9 @@ static void write_head(struct pprof *pprof)
 	write_number(pprof, PROFILE_TIME_NANOS, info->began_unix_ns + asked->to_ns);
 	write_number(pprof, PROFILE_DURATION_NANOS, asked->to_ns - asked->from_ns);
 	write_number(pprof, PROFILE_COMMENT, text(pprof, info->command));
+	wrappers_add_expression(&wrappers);
+	write_number(pprof, PROFILE_DROP_FRAMES, text(pprof, str_get(&wrappers)));
+	str_fini(&wrappers);
 	for (size_t i = 0; i < asked->warnings_count; i++)
 		write_number(pprof, PROFILE_COMMENT, text(pprof, asked->warnings[i]));
 }

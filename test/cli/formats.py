@@ -146,6 +146,44 @@ def nor_is_it_in_stacks_that_are_tables():
           [foxs(row) for row in thread["nativeAllocations"]["stack"]])
 
 
+def drops(profile, name):
+    """As pprof's Prune looks at names."""
+    return re.fullmatch(profile.strings[profile.top[7][0]], name.split("(")[0]) is not None
+
+
+@test
+def functions_that_allocate_for_others_are_those_that_pprof_drops():
+    path = assemble("drops", """trace command="./app"
+process p pid=42 exe="/bin/app"
+thread t p tid=42
+module app p 0x400000-0x500000 "/bin/app"
+frame module app 0x401000
+name module "<module>" "app.py":7
+frame new app 0x401100
+name new "operator new(unsigned long)" "":0
+frame vector app 0x401200
+name vector "std::vector<int, std::allocator<int> >::_M_realloc_insert(int)" "":0
+stack s new < vector < module
+@1000 t malloc s 0x1000 100
+@3000 end p exit=0
+end
+""")
+    profile = Pprof(exported(path, "pprof", text=False)[0])
+    for name in ("malloc", "operator new(unsigned long)", "operator new[](unsigned long)", "xmalloc", "g_malloc0",
+                 "__GI___strdup", "Own::operator new", "std::__new_allocator<std::pair<int, long> >::allocate(unsigned long)"):
+        check(drops(profile, name), name)
+    for name in ("work", "main", "my_malloc_user", "std::sort<int*>", "_PyObject_GC_New", "operator newer", "core::iter::map",
+                 "std::vector<int, std::allocator<int> >::push_back(int)"):
+        check(not drops(profile, name), name)
+    functions = {profile.strings[m[2][0]]: m for m in map(message, profile.top[5])}
+    equal(0, functions["<module>"].get(3, [0])[0], "else pprof takes all of it for arguments of a template")
+    check(functions["operator new(unsigned long)"][3][0])
+    run("export", path, "--format", "pprof", "-o", "drops.pb.gz", "--force")
+    text = go_says("-top", "-unit=B", "-sample_index=alloc_space", "drops.pb.gz")
+    check(re.search(r"100B +100% +100% +100B +100% +std::vector::_M_realloc_insert", text), text)
+    check("<module>" in text and "operator new" not in text, text)
+
+
 def go_says(*words):
     if not shutil.which("go"):
         raise Skip("go is not installed (Debian: golang-go; not among the packages that are set up: 430 MB)")

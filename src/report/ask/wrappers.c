@@ -416,6 +416,36 @@ bool wrappers_match(const char *function)
 	return matches_any(wrappers, sizeof wrappers / sizeof *wrappers, function);
 }
 
+// Scopes have functions that call what the program gave them (std::sort), and Python's objects come
+// by way of its garbage collector, which runs finalizers.
+static bool calls_nobody(const char *pattern)
+{
+	static const char *const collectors[] = { "_PyObject_GC*", "gc_alloc",
+						  "PyType_GenericAlloc", "_PyType_AllocNoTrack" };
+
+	for (size_t i = 0; i < sizeof collectors / sizeof *collectors; i++)
+		if (matches(collectors[i], pattern, strlen(pattern)))
+			return false;
+	return !strstr(pattern, "::") || strncmp(pattern, "*::", 3) == 0;
+}
+
+void wrappers_add_expression(struct str *text)
+{
+	for (size_t i = 0; i < sizeof wrappers / sizeof *wrappers; i++) {
+		if (!calls_nobody(wrappers[i]))
+			continue;
+		str_add(text, i ? "|" : "(__GI_)?(");
+		for (const char *at = wrappers[i]; *at; at++) {
+			if (strchr("[]$.+?(){}|^", *at))
+				str_add_char(text, '\\');
+			str_add(text, *at == '*' ? ".*" : (char[]){ *at, '\0' });
+		}
+	}
+	// Of scopes those that are known to do nothing else; here with their templates' arguments.
+	str_add(text, "|(std|__gnu_cxx)::(__new_allocator|new_allocator|allocator|allocator_traits|"
+		      "__alloc_traits|_Vector_base)<.*>::(_M_)?allocate)");
+}
+
 // Does the file's name begin as one of these? Windows has backslashes in its paths, and does not
 // care for case.
 static bool is_named(const char *path, const char *const *beginnings)

@@ -6,10 +6,14 @@
 // only if it is generic: it allocates what its caller asks for and knows nothing else.
 #pragma once
 
-#include <stdbool.h>
+#include "base/str.h"
 
 // `function` is a demangled name, with or without parameters. NULL is no wrapper.
 bool wrappers_match(const char *function);
+
+// Append a regular expression of the whole names of those that call no code of the program's: what
+// is called below them is theirs. Names are without return type and parameters.
+void wrappers_add_expression(struct str *text);
 
 // Whether a name, without return type and parameters, is like `pattern`: '*' stands for any text.
 bool wrappers_match_pattern(const char *pattern, const char *function);
