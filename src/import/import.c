@@ -112,17 +112,23 @@ static const struct import_format *recognise(struct source *source)
 // these. The first comes first, since a file that cannot be read looks empty.
 static bool nothing_is_known(struct source *source, struct err *err)
 {
+	static const char xml[] = "<valgrindoutput>";
 	struct str names = { 0 };
+	const char *head;
 	size_t length;
 
 	ASSERT(source);
-	source_head(source, &length);
+	head = source_head(source, &length);
 	if (!source_ok(source, err))
 		return false;
 	for (const struct import_format *const *format = import_formats; *format; format++)
 		str_format(&names, "%s%s", names.length ? ", " : "", (*format)->name);
 	if (length == 0)
 		err_set(err, ERR_FORMAT, "it is empty");
+	else if (mem_search(head, length, xml, sizeof xml - 1))
+		err_set(err, ERR_FORMAT,
+			"it is a report of Valgrind's in XML, which is not read (try: valgrind "
+			"without --xml=yes)");
 	else
 		err_set(err, ERR_FORMAT, "its format is not known; known are %s", str_get(&names));
 	str_fini(&names);

@@ -152,6 +152,7 @@ def what_is_left_out_is_counted():
 def bad_input_is_refused_in_one_line_and_nothing_is_written():
     for text, why in (("", "it is empty"),
                       ("no such thing\n", "its format is not known"),
+                      ('<?xml version="1.0"?>\n\n<valgrindoutput>\n\n<protocolversion>4<', "(try: valgrind without --xml=yes)"),
                       ("op,address,size\n", "there is no event"),
                       ("op,address\nmalloc,1\n", 'there is no column "size"'),
                       ("op,address,size\nmalloc,x,1\n", 'line 2: "x" is not a number (address'),
