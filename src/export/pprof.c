@@ -187,8 +187,8 @@ static void write_function(struct pprof *pprof, uint64_t number, uint64_t name, 
 	str_clear(&pprof->message);
 	protobuf_u64(&pprof->message, 1, number);
 	protobuf_u64(&pprof->message, 2, name);
-	// A name in <> is all that pprof would take for arguments of a template (Python's <module>): it
-	// leaves a name alone that differs from the system's.
+	// A name in <> (Python's <module>) pprof would take for arguments of a template: it leaves
+	// alone what differs from the system's name.
 	protobuf_u64(&pprof->message, 3, *pprof->locations.strings.texts[name] == '<' ? 0 : name);
 	protobuf_u64(&pprof->message, 4, file);
 	write_field(pprof, PROFILE_FUNCTION, &pprof->message);

@@ -457,7 +457,7 @@ static void write_findings(struct page *page)
 	sites_list_fini(&list);
 	paper_text(&page->paper, PAPER_BOLD, "FINDINGS");
 	paper_text(&page->paper, PAPER_DIM,
-		   "  tidemark findings FILE: what is wrong or could be cheaper, and what to do\n");
+		   "  tidemark findings FILE: what is wrong, what could be cheaper, what to do\n");
 	if (counts->failed)
 		paper_format(&page->paper, PAPER_PLAIN, "  failed: %s call%s returned no memory\n",
 			     STR_COUNT(counts->failed), counts->failed == 1 ? "" : "s");
@@ -469,8 +469,8 @@ static void write_findings(struct page *page)
 			     "  temporaries: one site makes %s of them\n", STR_COUNT(most));
 	if (!counts->failed && !lost && !temporaries)
 		paper_text(&page->paper, PAPER_DIM,
-			   "  none of those that this page knows (failed calls, temporaries); the "
-			   "others are looked for there\n");
+			   "  neither failed calls nor temporaries; the others are looked for "
+			   "there\n");
 	sink_text(page->paper.sink, "\n");
 }
 

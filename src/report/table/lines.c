@@ -12,8 +12,9 @@
 #include <string.h>
 
 enum {
-	FRAMES_MAX = 12,       // of a stack, unless all are wanted
-	NAME_COLUMNS_MIN = 24, // a function's name is not cut shorter for its file's folder
+	FRAMES_MAX = 12,         // of a stack, unless all are wanted
+	NAME_COLUMNS_MIN = 24,   // a function's name is not cut shorter for its file's folder
+	NAME_COLUMNS_LEAST = 16, // nor than this for an offset in its module
 	PLACE_COLUMNS_MAX = 200,
 	ROOM_MIN = 20, // wider than the mark
 };
@@ -78,7 +79,7 @@ void lines_write(struct lines *lines, const struct symbol *symbol, enum paper_st
 	least = least < NAME_COLUMNS_MIN ? least : NAME_COLUMNS_MIN;
 	describe_place(symbol, false, &place);
 	// Where there is no room for all, these go one after the other: the folder of the file, the
-	// mark of what was inlined, parts of the name.
+	// mark of what was inlined, parts of the name, the offset in a module.
 	if (least + 2 + cxxname_columns(str_get(&place)) + cxxname_columns(mark) > room &&
 	    symbol->line) {
 		str_clear(&place);
@@ -87,13 +88,17 @@ void lines_write(struct lines *lines, const struct symbol *symbol, enum paper_st
 	if (least + 2 + cxxname_columns(str_get(&place)) + cxxname_columns(mark) > room)
 		mark = "";
 	room -= cxxname_columns(mark);
+	least = least < NAME_COLUMNS_LEAST ? least : NAME_COLUMNS_LEAST;
+	if (symbol->function && !symbol->line &&
+	    least + 2 + cxxname_columns(str_get(&place)) > room)
+		str_clear(&place);
 	if (symbol->function) {
-		size_t used = cxxname_columns(str_get(&place)) + 2;
+		size_t used = place.length ? cxxname_columns(str_get(&place)) + 2 : 0;
 
 		str_clear(&name);
 		cxxname_shorten(symbol->function, used < room ? room - used : 0, &name);
 		paper_text(paper, style, str_get(&name));
-		sink_text(paper->sink, "  ");
+		sink_text(paper->sink, used ? "  " : "");
 	}
 	paper_foreign(paper, symbol->function ? PAPER_DIM : style, str_get(&place),
 		      PLACE_COLUMNS_MAX);

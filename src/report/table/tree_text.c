@@ -19,7 +19,7 @@
 #include "report/table/lines.h"
 #include "report/table/paper.h"
 
-enum { NAME_COLUMNS_MIN = 48, WIDTH_MIN = 80, RUN_LINES_MAX = 12, DEPTH_SHOWN = 24 };
+enum { NAME_COLUMNS_MIN = 43, WIDTH_MIN = 80, RUN_LINES_MAX = 12, DEPTH_SHOWN = 24 };
 
 // A node that stands written, with children to come.
 struct way {
