@@ -395,26 +395,42 @@ static const char **exec_write(void *out, const struct exec_environment *env, bo
 	return list;
 }
 
-static void exec_tell(uint32_t reason, const char *path)
-{
-	uint64_t signals = kernel_block_signals();
-
-	notes_exec(reason, path);
-	kernel_restore_signals(signals);
-}
-
-static void exec_tell_failed(long error)
-{
-	uint64_t signals = kernel_block_signals();
-
-	notes_exec_failed((uint32_t)-error);
-	kernel_restore_signals(signals);
-}
-
 // In a vfork child, which has its parent's memory.
 static bool exec_is_vfork_child(void)
 {
 	return recording_state && kernel_process_id() != recording_state->pid;
+}
+
+// Signals are blocked while a note is written. A child that has its parent's memory has its thread
+// variables too, and the parent may run beside it (clone with CLONE_VM alone), or go on when it was
+// killed here: so what is counted in them is left alone.
+static uint64_t exec_begin_note(void)
+{
+	return exec_is_vfork_child() ? kernel_mask_signals() : kernel_block_signals();
+}
+
+static void exec_end_note(uint64_t signals)
+{
+	if (exec_is_vfork_child())
+		kernel_unmask_signals(signals);
+	else
+		kernel_restore_signals(signals);
+}
+
+static void exec_tell(uint32_t reason, const char *path)
+{
+	uint64_t signals = exec_begin_note();
+
+	notes_exec(reason, path);
+	exec_end_note(signals);
+}
+
+static void exec_tell_failed(long error)
+{
+	uint64_t signals = exec_begin_note();
+
+	notes_exec_failed((uint32_t)-error);
+	exec_end_note(signals);
 }
 
 // A vfork child shall leave its parent's gate as it is.

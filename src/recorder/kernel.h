@@ -264,21 +264,34 @@ static __attribute__((noinline, unused)) void kernel_touch_stack(void)
 	(void)room[0];
 }
 
-// Block the calling thread's signals, on slow paths, before a lock is taken. Returns what
-// kernel_restore_signals has to be given; the two come in pairs, which may be nested. A system call
-// each. Those that something in the thread itself raises stay as they are; where another process
-// sends one, its handler finds kernel_nested. A stack that is about to overflow does so here, where
-// nothing is held. In a sealed process nothing is blocked.
-static inline uint64_t kernel_block_signals(void)
+// Block the calling thread's signals, but those that something in the thread itself raises. A stack
+// that is about to overflow does so here, where nothing is held. In a sealed process nothing is
+// blocked.
+static inline uint64_t kernel_mask_signals(void)
 {
 	uint64_t all = ~KERNEL_RAISED_BITS;
 	uint64_t old = 0;
 
 	kernel_touch_stack();
 	if (unlikely(kernel_sealed))
-		old = KERNEL_SIGKILL_BIT;
-	else
-		kernel_pass(__NR_rt_sigprocmask, 0 /* SIG_BLOCK */, &all, &old, sizeof(all));
+		return KERNEL_SIGKILL_BIT;
+	kernel_pass(__NR_rt_sigprocmask, 0 /* SIG_BLOCK */, &all, &old, sizeof(all));
+	return old;
+}
+
+static inline void kernel_unmask_signals(uint64_t old)
+{
+	if (!(old & KERNEL_SIGKILL_BIT))
+		kernel_pass(__NR_rt_sigprocmask, 2 /* SIG_SETMASK */, &old, 0, sizeof(old));
+}
+
+// The same on slow paths, before a lock is taken: where another process sends a signal that is not
+// blocked, its handler finds kernel_nested. Returns what kernel_restore_signals has to be given;
+// the two come in pairs, which may be nested. A system call each.
+static inline uint64_t kernel_block_signals(void)
+{
+	uint64_t old = kernel_mask_signals();
+
 	kernel_slow++;
 	return old;
 }
@@ -288,8 +301,7 @@ static inline uint64_t kernel_block_signals(void)
 static inline void kernel_restore_signals(uint64_t old)
 {
 	kernel_slow--; // before a handler that has waited comes, and may never come back
-	if (!(old & KERNEL_SIGKILL_BIT))
-		kernel_pass(__NR_rt_sigprocmask, 2 /* SIG_SETMASK */, &old, 0, sizeof(old));
+	kernel_unmask_signals(old);
 }
 
 // This is a signal handler that interrupted one of our slow paths, whose locks may be held.

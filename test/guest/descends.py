@@ -165,6 +165,16 @@ def a_child_that_maps_in_its_parents_memory_and_thread_disturbs_nothing():
 
 
 @test
+def a_child_that_executes_beside_its_parent_disturbs_nothing():
+    """Both have the same variables of the thread: calls were missed for as long as the child wrote
+    its notes, or for good."""
+    ended, _ = recorded("beside_exec", forked=20, images=300)
+    equal([int(ended.out)] * 2,
+          [len(re.findall(rf" {call} .*\b28672\b", run([TIDEMARK, "dump", "t.tide"]).out))
+           for call in ("mmap", "munmap")], "calls of the parent")
+
+
+@test
 def a_shell_is_followed():
     _, trace = recorded("sh", images=30)
     check(any("sh" in fields["exe"] for fields in trace.processes.values()), "the shell is there")

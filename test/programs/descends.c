@@ -227,9 +227,55 @@ static void run_beside(void)
 	wait_for(pid);
 	keep(1, 20);
 }
+
+static int become(void *unused)
+{
+	char *argv[] = { self, (char *)"image", NULL };
+	char *const *volatile unreadable = (char *const *)16;
+
+	(void)unused;
+	for (int i = 0; i < 2000; i++)
+		execve(self, unreadable, environ);
+	execve(self, argv, environ);
+	return 127;
+}
+
+// Such a child becomes another program after two thousand tries, while the first process maps and
+// unmaps seven pages all the time, so often as it prints. Ten of them.
+static void run_beside_exec(void)
+{
+	enum { STACK = 65536 };
+	char *stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int rounds = 0;
+
+	alarm(60);
+	for (int i = 0; i < 10; i++) {
+		pid_t pid = clone(become, stack + STACK, CLONE_VM | SIGCHLD, NULL);
+		int status = 0;
+
+		guest_check(pid > 0, "clone");
+		while (waitpid(pid, &status, WNOHANG) == 0) {
+			char *at = mmap(NULL, 28672, PROT_READ | PROT_WRITE,
+					MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+			munmap(at, 28672);
+			rounds++;
+		}
+		guest_check(status == 0, "the child failed");
+	}
+	guest_say("%d\n", rounds);
+	keep(1, 20);
+}
 #else
 static void run_beside(void)
 {
+	keep(1, 20);
+}
+
+static void run_beside_exec(void)
+{
+	for (int i = 0; i < 10; i++)
+		run_fork_exec();
 	keep(1, 20);
 }
 #endif
@@ -448,6 +494,7 @@ static const struct {
 	{ "vfork_allocates", run_vfork_allocates },
 	{ "vfork_exits", run_vfork_exits },
 	{ "beside", run_beside },
+	{ "beside_exec", run_beside_exec },
 	{ "sh", run_sh },
 	{ "env", run_env },
 	{ "env_empty", run_env_empty },
