@@ -645,6 +645,16 @@ static bool find_status(struct process_list *process_list, struct image *image,
 	       tick_now(process_list->tick) - image->exited_ns > STATUS_WAIT_NS;
 }
 
+// There is no number for a code address that comes after so many.
+static void warn_frames(struct process_list *process_list, const struct image *image)
+{
+	if (atomic_load(&image->share.segment->frames_count) >= SEGMENT_FRAMES_MAX)
+		trace_builder_warn(process_list->trace_builder, image->process,
+				   "it has called from more than 1,048,575 code addresses (of "
+				   "libraries that were loaded again, of generated code): in "
+				   "stacks, those that came after that have no names");
+}
+
 // Calls on memory that only the guest could count: they are not in the trace.
 static void warn_strangers(struct process_list *process_list, const struct image *image)
 {
@@ -689,6 +699,7 @@ static void take_counts(struct process_list *process_list, struct image *image)
 	trace_builder->stacks_verified += atomic_load(&segment->verified);
 	trace_builder->stacks_mismatched += atomic_load(&segment->mismatched);
 	warn_strangers(process_list, image);
+	warn_frames(process_list, image);
 	if (dropped == 0)
 		return;
 	trace_builder->events_lost += dropped;

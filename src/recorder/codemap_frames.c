@@ -96,6 +96,9 @@ static bool codemap_make_room(void)
 // 0: no number is left, or no memory. The index is half empty at least, so that a search ends. A
 // frame is in the segment before `frames_count` says so: the collector reads up to there, without a
 // lock.
+//
+// In a child that was forked while another thread was in here, the index may have a number that is
+// not in use: its page was copied later than the count. That is no frame's, and its place is free.
 uint32_t codemap_frame(uintptr_t pc, uint32_t module, uint32_t flags)
 {
 	struct segment_frame frame = { .pc = pc, .module = module, .flags = flags };
@@ -104,7 +107,8 @@ uint32_t codemap_frame(uintptr_t pc, uint32_t module, uint32_t flags)
 	if (codemap_frames_used >= codemap_index_slots / 2 && !codemap_grow_index())
 		return 0;
 	at = codemap_hash(pc) & (codemap_index_slots - 1);
-	for (; codemap_index[at]; at = (at + 1) & (codemap_index_slots - 1)) {
+	for (; codemap_index[at] && codemap_index[at] < codemap_frames_used;
+	     at = (at + 1) & (codemap_index_slots - 1)) {
 		const struct segment_frame *known = &codemap_frames[codemap_index[at]];
 
 		if (known->pc == pc && known->module == module && known->flags == flags)

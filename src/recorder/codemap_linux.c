@@ -6,6 +6,10 @@
 //
 // A module is known by where it begins. Unmapped, it is `gone`, and the same address is another
 // module if something is loaded there again.
+//
+// A thread may fork while another one adds a module: then the child has any part of what was
+// written, since its pages are copied one by one. So an entry has its number last, when the
+// collector has been told of it, and is none before; it does not cross a page.
 #include "recorder/codemap.h"
 
 #include "recorder/eh_linux.h"
@@ -31,7 +35,8 @@ struct codemap_linker_object {
 };
 
 struct codemap_module {
-	uintptr_t start, end;
+	_Alignas(64) uintptr_t start;
+	uintptr_t end;
 	const struct scope_object *object; // the linker's
 	const uint8_t *eh_header;
 	uint8_t *eh_made; // what it is, if it is ours, and its bytes
@@ -48,9 +53,10 @@ enum {
 
 static int (*codemap_linker_find)(void *, struct codemap_linker_object *);
 
-// Kept over fork: ids below this count mean the parent's modules.
+// Kept over fork: ids up to those that were given mean the parent's modules.
 static struct codemap_module *codemap_modules;
-static uint32_t codemap_modules_used; // entries of the table; ids are entry + 1
+static uint32_t codemap_modules_used;  // entries of the table that ever were
+static uint32_t codemap_modules_given; // ids
 
 static bool codemap_unmaps; // objects were unmapped: the linker may still list them
 
@@ -99,7 +105,7 @@ static int codemap_find_in_list(void *address, struct codemap_linker_object *res
 
 uint32_t codemap_modules_count(void)
 {
-	return codemap_modules_used + 1;
+	return codemap_modules_given + 1;
 }
 
 // The tables survive a fork, with what they know of modules: a child has the same ones.
@@ -137,7 +143,8 @@ static const char *codemap_absolute(const char *path)
 
 // The build-id is read from memory, where the loaded object's notes are, and not from the file,
 // which may be another one by now.
-static void codemap_tell(const struct codemap_module *module, uintptr_t bias, const char *path)
+static void codemap_tell(const struct codemap_module *module, uint32_t id, uintptr_t bias,
+			 const char *path)
 {
 	const struct elf_header *elf = (const void *)module->start;
 	const uint8_t *build_id = NULL;
@@ -151,7 +158,7 @@ static void codemap_tell(const struct codemap_module *module, uintptr_t bias, co
 				build_id = scope_build_id(bias, &program[i], &build_id_length);
 		}
 	}
-	notes_module(module->id, module->start, module->end, bias, build_id, build_id_length,
+	notes_module(id, module->start, module->end, bias, build_id, build_id_length,
 		     codemap_absolute(path));
 	vm_missed();
 }
@@ -191,6 +198,17 @@ static bool codemap_is_coming(uintptr_t pc)
 	return false;
 }
 
+// An entry for one more module: that of one that is gone, or a new one. NULL: there is none.
+static struct codemap_module *codemap_free_entry(void)
+{
+	for (uint32_t i = 0; i < codemap_modules_used; i++)
+		if (codemap_modules[i].gone)
+			return &codemap_modules[i];
+	if (codemap_modules_used == CODEMAP_MODULES_MAX)
+		return NULL;
+	return &codemap_modules[codemap_modules_used++];
+}
+
 // What comes out: the module's number and range, and its .eh_frame_hdr; a number of 0 says that no
 // object has the address. The caller holds code_lock.
 struct codemap_place codemap_find(uintptr_t pc)
@@ -213,26 +231,30 @@ struct codemap_place codemap_find(uintptr_t pc)
 	place.end = object.map_end;
 	for (uint32_t i = codemap_modules_used; i-- > 0;) {
 		module = &codemap_modules[i];
-		if (module->start == object.map_start && !module->gone) {
+		if (module->start == object.map_start && !module->gone && module->id) {
 			place.module = module->id;
 			place.eh_header = module->eh_header;
 			return place;
 		}
 	}
-	if (codemap_modules_used == CODEMAP_MODULES_MAX)
+	module = codemap_free_entry();
+	if (!module)
 		return place;
-	module = &codemap_modules[codemap_modules_used++];
-	module->start = object.map_start;
-	module->end = object.map_end;
-	module->object = object.link_map;
+	__atomic_store_n(&module->id, 0, __ATOMIC_SEQ_CST);
+	*module = (struct codemap_module){
+		.start = object.map_start,
+		.end = object.map_end,
+		.object = object.link_map,
+		.eh_header = object.eh_header,
+	};
 	if (!object.eh_header)
-		module->eh_made = eh_make_header(object.link_map, object.map_start, object.map_end,
-						 &module->eh_bytes);
-	place.eh_header = module->eh_header = object.eh_header ? object.eh_header : module->eh_made;
-	module->id = codemap_modules_used;
-	place.module = module->id;
-	codemap_tell(module, object.link_map->bias, object.link_map->name);
-	python_meet(object.link_map, module->id, place.eh_header);
+		module->eh_header = module->eh_made = eh_make_header(
+			object.link_map, object.map_start, object.map_end, &module->eh_bytes);
+	place.eh_header = module->eh_header;
+	place.module = ++codemap_modules_given;
+	codemap_tell(module, place.module, object.link_map->bias, object.link_map->name);
+	python_meet(object.link_map, place.module, place.eh_header);
+	__atomic_store_n(&module->id, place.module, __ATOMIC_RELEASE);
 	interpreters_meet(object.link_map);
 	return place;
 }
@@ -253,7 +275,7 @@ bool codemap_unmapped(uintptr_t start, uintptr_t end)
 	for (uint32_t i = 0; i < codemap_modules_used; i++) {
 		struct codemap_module *module = &codemap_modules[i];
 
-		if (!module->gone && module->start < end && module->end > start) {
+		if (module->id && !module->gone && module->start < end && module->end > start) {
 			codemap_go(module);
 			any = true;
 		}
@@ -276,7 +298,7 @@ bool codemap_closed(void)
 	for (uint32_t i = 0; codemap_linker_find && i < codemap_modules_used; i++) {
 		struct codemap_module *module = &codemap_modules[i];
 
-		if (module->gone ||
+		if (!module->id || module->gone ||
 		    (codemap_linker_find((void *)module->start, &object) == 0 &&
 		     object.link_map == module->object && object.map_end == module->end))
 			continue;

@@ -2,9 +2,11 @@
 """Every call of every function that gives or takes memory is seen once, as what it is."""
 # parallel: yes
 import collections
+import json
+import os
 
-from libguest import (BITS, Trace, check, check_whole, equal, main, program, record, record_witnessed,
-                      report, run, test)
+from libguest import (BITS, TIDEMARK, Trace, check, check_whole, equal, main, program, record,
+                      record_witnessed, report, run, test)
 
 TOO_MUCH = 1 << (BITS - 1)  # guest.h
 
@@ -121,6 +123,16 @@ def each_call_belongs_to_the_library_whose_code_it_is():
         for name in ("plugin_a", "plugin_b"):
             names[name] += site["count"] * (name in functions)
     equal({"plugin_a": 3000, "plugin_b": 3000}, dict(names), "calls by function")
+
+
+@test
+def a_library_has_its_name_however_many_were_loaded_before():
+    libraries = [program("libplugin_a.so"), program("libplugin_b.so")]
+    record([program("reload"), *libraries, "8300"])
+    ended = run([TIDEMARK, "window", "--json", "--by", "module", "t.tide"])
+    rows = {os.path.basename(row["keys"]["module"]): row["count"]
+            for row in json.loads(ended.out)["rows"]}
+    equal((8300, 8300), (rows.get("libplugin_a.so"), rows.get("libplugin_b.so")), f"calls: {rows}")
 
 
 @test
