@@ -763,6 +763,7 @@ static bool finish(struct collector *collector, struct collect_summary *summary,
 	ASSERT(collector->keep == NULL && !collector->keep_holds);
 	note_losses(collector);
 	note_nobody(collector);
+	process_list_tell_late(&collector->process_list);
 	writer_flush(collector->writer);
 	if (!collector->failed && !writer_ok(collector->writer, &collector->why))
 		give_up(collector);

@@ -62,6 +62,7 @@ void process_list_fini(struct process_list *process_list)
 	MAP_FINI(&process_list->by_id, &process_list->pids, &process_list->processes,
 		 &process_list->generations, &process_list->statuses);
 	mem_free(process_list->parents);
+	mem_free(process_list->late);
 	memset(process_list, 0, sizeof *process_list);
 }
 
@@ -298,6 +299,8 @@ static void begin(struct process_list *process_list, struct image *image)
 	process_list->trace_builder->forked_count += process.start == TRACE_START_FORK;
 	MEM_ROOM(process_list->parents, process_list->parents_capacity, (size_t)image->process + 1);
 	process_list->parents[image->process] = process.parent;
+	MEM_ROOM(process_list->late, process_list->late_capacity, (size_t)image->process + 1);
+	process_list->late[image->process] = false;
 	if (!image->pid_unsure)
 		*map_put(&process_list->processes, image->pid, NULL) = (uint64_t)image->process + 1;
 	if (parent != NULL)
@@ -546,10 +549,14 @@ static void pass_waited(struct process_list *process_list, const struct image *p
 			const struct image_event *event, uint64_t time_ns)
 {
 	struct image *child = process_list->images;
+	process_id ended = process_list_number(process_list, event->waited);
 
 	ASSERT(event->waited != 0 && parent->begun);
 	while (child != NULL && !is_waited(process_list, parent, child, event->waited))
 		child = child->next;
+	// It has ended before its parent goes on, as it was.
+	if (child == NULL && ended != TRACE_NONE && process_list->parents[ended] == parent->process)
+		process_list->late[ended] = false;
 	if (child == NULL || !image_lanes_read_out(child) ||
 	    (child->arrival->pidfd > 0 && !peer_ended(child->arrival->pidfd)))
 		return;
@@ -858,7 +865,19 @@ static bool tell_end(struct process_list *process_list, struct image *image, boo
 	writer_process_end(process_list->trace_builder->writer, image->process,
 			   process_list->trace_builder->now_ns, exit, value);
 	image->end_told = true;
+	process_list->late[image->process] = !image->waited && exit != TRACE_EXIT_EXEC &&
+					     process_list->parents[image->process] != TRACE_NONE;
 	return true;
+}
+
+void process_list_tell_late(const struct process_list *process_list)
+{
+	process_id count = (process_id)process_list->began_count;
+
+	for (process_id i = 0; i < count; i++)
+		if (process_list->late[i])
+			trace_builder_note(process_list->trace_builder, TRACE_NOTE_END_LATE, i,
+					   TRACE_NONE, 1, "");
 }
 
 // False: not yet.

@@ -34,6 +34,8 @@ struct process_list {
 	uint64_t awaited_ns; // since when there is nobody else; 0: there is
 	process_id *parents; // by process id
 	size_t parents_capacity;
+	bool *late; // by process id: it ended when the kernel said so, not when its parent knew
+	size_t late_capacity;
 	uint64_t guest_bytes, guest_bytes_peak; // of ours in all images
 	uint64_t weigh_after_ns;                // where many end, not each time one does
 };
@@ -53,6 +55,9 @@ void process_list_status(struct process_list *process_list, uint32_t pid, int st
 
 // The image of a process that lives and has begun, or NULL.
 struct image *process_list_find(const struct process_list *process_list, uint32_t pid);
+
+// At the end of the trace: whose ends may come late in it.
+void process_list_tell_late(const struct process_list *process_list);
 
 // The process of that pid, also when it has ended; TRACE_NONE: there was none.
 process_id process_list_number(const struct process_list *process_list, uint32_t pid);

@@ -19,6 +19,7 @@ enum {
 	MESSAGES_MAX = 20,         // of the trace that are repeated in the report
 	PIDS_MAX = 8,              // that one of them names
 	PROGRAMS_MAX = 4,          // the same
+	END_LATE_NS = 1000000000, // after a peak that a process cannot have lived at if it was late
 };
 
 // What a report counts is malloc's and heaps of languages: select_allocations refuses the others.
@@ -313,6 +314,42 @@ uint64_t report_before(const struct report *report, process_id process)
 		    query_has_process(&report->asked->selection.query, id))
 			frees += heap_process(report->heap, id)->inherited_frees;
 	return frees;
+}
+
+// When the process last allocated, as far as it is selected.
+static uint64_t last_allocation(const struct report *report, process_id process)
+{
+	size_t count;
+	const struct heap_site *sites = heap_sites(report->heap, &count);
+	uint64_t last_ns = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (sites[i].process == process && sites[i].last_ns > last_ns)
+			last_ns = sites[i].last_ns;
+	return last_ns;
+}
+
+// An end is late by milliseconds, or by some hundred on a busy machine. Who has allocated since the
+// peak lived at it.
+uint32_t report_peak_processes(const struct report *report, uint32_t *late)
+{
+	const struct reader *reader = report->asked->reader;
+	uint64_t peak_ns = heap_totals(report->heap)->counts.peak_ns;
+	uint32_t count = 0;
+
+	*late = 0;
+	for (process_id id = 0; id < reader_processes_count(reader); id++) {
+		const struct trace_process *process = reader_process(reader, id);
+
+		if (process->began_ns > peak_ns || process->ended_ns < peak_ns ||
+		    !heap_process(report->heap, id)->allocated.count ||
+		    !query_has_process(&report->asked->selection.query, id))
+			continue;
+		count++;
+		*late += process->end_late && process->ended_ns - peak_ns < END_LATE_NS &&
+			 last_allocation(report, id) < peak_ns;
+	}
+	return count;
 }
 
 // Events are read once; warnings, names and rows are made of what was counted. Stacks are named

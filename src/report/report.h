@@ -95,6 +95,10 @@ void report_json_life(struct json *json, const struct trace_process *process);
 // are among the inherited ones of heap.h.
 uint64_t report_before(const struct report *report, process_id process);
 
+// How many processes lived at the peak, and how many of these may have ended milliseconds before
+// (`late`): the trace has their ends when the kernel gave word of them.
+uint32_t report_peak_processes(const struct report *report, uint32_t *late);
+
 // Whether all selected processes still ran when the recording ended: nothing is live at exit then,
 // but at the end.
 bool report_runs_on(const struct report *report);

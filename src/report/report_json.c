@@ -222,6 +222,7 @@ static void write_heap(struct json *json, const struct report *report)
 	const struct heap_counts *counts = &totals->counts;
 	uint64_t before = report_before(report, TRACE_NONE);
 	bool peak = report_knows(report, SITES_PEAK);
+	uint32_t late, together = report_peak_processes(report, &late);
 	static const char *const heaps[] = {
 		[OWN_HEAP_NO_LANGUAGE] = NULL,
 		[OWN_HEAP_NOT_RECORDED] = "not recorded",
@@ -241,6 +242,8 @@ static void write_heap(struct json *json, const struct report *report)
 	json_kv_u64_if(json, "peak_count", peak, counts->peak.count);
 	json_kv_u64_if(json, "peak_ns", peak && counts->peak.bytes > 0, counts->peak_ns);
 	json_kv_u64_if(json, "peak_event", peak && counts->peak.bytes > 0, counts->peak_number);
+	json_kv_u64_if(json, "peak_ends_late", peak && counts->peak.bytes > 0,
+		       together > 1 ? late : 0);
 	lines_json_amount(json, "live_at_exit", counts->live_at_exit);
 	write_reached(json, &report->reached);
 	write_temporary(json, report, counts->temporary);

@@ -134,6 +134,18 @@ static void write_bound(struct page *page)
 		     STR_BYTES(totals->peak_low_bytes), STR_BYTES(totals->peak_high_bytes));
 }
 
+// Whose memory may be in the peak although it was gone.
+static void write_late(struct page *page)
+{
+	uint32_t late, count = report_peak_processes(page->report, &late);
+
+	if (count > 1 && late)
+		paper_format(&page->paper, PAPER_DIM,
+			     "  %-27sof %" PRIu32 " processes; %" PRIu32
+			     " of them may have ended some milliseconds before\n",
+			     "", count, late);
+}
+
 // Counts that are 0 in an ordinary run. Those of "before" are two: frees of blocks that an attached
 // process had, which are no inherited ones here, and the blocks themselves.
 static void write_exceptions(struct page *page, const struct heap_counts *counts)
@@ -263,6 +275,7 @@ static void write_totals(struct page *page)
 			     STR_DURATION(counts->peak_ns),
 			     snapshots ? ", the highest of the snapshots" : "");
 		write_bound(page);
+		write_late(page);
 	}
 
 	write_label(page, report_runs_on(page->report) ? "live at end" : "live at exit",

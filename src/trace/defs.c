@@ -618,6 +618,7 @@ static void apply_figure(struct trace_process *process, const struct trace_note 
 		[TRACE_NOTE_MAPPED_LIMIT] = &process->mapped_limit,
 		[TRACE_NOTE_DATA_LIMIT] = &process->data_limit,
 		[TRACE_NOTE_CALLS_ELSEWHERE] = &process->calls_elsewhere,
+		[TRACE_NOTE_END_LATE] = &process->end_late,
 		[TRACE_NOTE_GROUP_LIMIT] = &process->group_limit,
 		[TRACE_NOTE_GROUP_KILLS] = &process->group_kills,
 	};

@@ -359,6 +359,7 @@ struct trace_process {
 	uint64_t group_limit;              // of bytes that its control group may hold
 	uint64_t group_kills; // of processes of its group, for lack of memory, until its own end
 	uint64_t calls_elsewhere; // on the memory of other processes, not recorded
+	uint64_t end_late;        // 1: it may have ended milliseconds before ended_ns
 	bool paused; // at some time, first and last; allocations were not recorded then
 	uint64_t paused_first_ns, paused_last_ns, resumed_last_ns;
 };
@@ -508,6 +509,9 @@ enum trace_note_kind {
 	// value: from here on allocations are samples of this mean distance, a power of two; 0:
 	// each is recorded. Of all processes
 	TRACE_NOTE_SAMPLING = 34,
+	// process, value: 1; its place in the order may be milliseconds after it has ended. At the
+	// end of the trace
+	TRACE_NOTE_END_LATE = 35,
 	TRACE_NOTES_COUNT,
 };
 

@@ -578,6 +578,19 @@ def own_heaps_are_in_json_as_they_are_in_text():
 
 
 @test
+def a_peak_of_processes_whose_ends_may_be_late_says_so():
+    """Only where such a process may have been gone at the peak."""
+    for late, again, ended, said in ((True, "", "310ms", 1), (False, "", "310ms", 0), (True, "@300ms u malloc 0x2000 10\n", "310ms", 0),
+                                     (True, "", "3s", 0)):
+        assemble("late", "process p pid=1\nprocess q pid=2 parent=p start=fork\nthread t p\nthread u q\n"
+                 f"@1ms start p\n@2ms t malloc 0x10 100\n@100ms start q\n@101ms u malloc 0x1000 5000\n@200ms t malloc 0x3000 7000\n{again}"
+                 f"@{ended} end q exit=0\n@4s end p exit=0\n" + ("@4s end-late q value=1\n" if late else "") + "end\n")
+        text = " ".join(run("report", "late.tide").stdout.split())
+        assert ("of 2 processes; 1 of them may have ended some milliseconds before" in text) == bool(said), text
+        assert report("late.tide")["heap"]["peak_ends_late"] == said, (late, again, ended)
+
+
+@test
 def memory_that_was_mapped_before_is_said_to_be_no_calls():
     assemble("mapped", "process p pid=1\nthread t p\nstack s main\n"
              "@1 t mapped 0x100000 0x1000 prot=rw flags=private|anonymous origin=kernel\n"

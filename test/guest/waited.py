@@ -2,7 +2,7 @@
 # parallel: yes
 """A child that was waited for has ended before its parent goes on, however late the collector hears
 of it: what both have does not add up."""
-from libguest import check, equal, main, program, record, report, test
+from libguest import Trace, check, equal, main, program, record, report, test
 
 COUNT, CHILD_BYTES = 40, 40 * 100_000
 
@@ -25,6 +25,16 @@ def who_was_waited_for_is_over():
 @test
 def so_is_who_was_killed():
     one_after_the_other("killed", "signal SIGKILL")
+
+
+@test
+def who_was_not_waited_for_is_said_to_have_ended_late():
+    """Where it is counted beside the next one, the report says so."""
+    record([program("waited"), "ignored", str(COUNT)], "--force")
+    late = [process for kind, process, _ in Trace().notes if kind == "end-late"]
+    equal(list(range(1, COUNT + 1)), late, "processes whose ends are late")
+    heap = report()["heap"]
+    check(heap["peak_bytes"] < CHILD_BYTES + 50_000 or heap["peak_ends_late"] > 0, f"the peak: {heap}")
 
 
 main()
