@@ -167,6 +167,7 @@ enum {
 	KERNEL_LIMIT_FILE = 1,        // RLIMIT_FSIZE
 	KERNEL_LIMIT_DATA = 2,        // RLIMIT_DATA
 	KERNEL_LIMIT_DESCRIPTORS = 7, // RLIMIT_NOFILE
+	KERNEL_LIMIT_LOCKED = 8,      // RLIMIT_MEMLOCK
 	KERNEL_LIMIT_ADDRESSES = 9,   // RLIMIT_AS
 	KERNEL_AT_FDCWD = -100,       // paths begin at the working directory
 	KERNEL_ESRCH = 3,             // there is no such process or thread

@@ -62,6 +62,19 @@ void own_remove(uintptr_t start)
 			__atomic_store_n(&own_ranges[i].end, 0, __ATOMIC_RELEASE);
 }
 
+uint64_t own_bytes(void)
+{
+	uint32_t count = __atomic_load_n(&own_count, __ATOMIC_RELAXED);
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < count && i < OWN_MAX; i++) {
+		uintptr_t end = __atomic_load_n(&own_ranges[i].end, __ATOMIC_ACQUIRE);
+
+		bytes += end ? end - own_ranges[i].start : 0;
+	}
+	return bytes;
+}
+
 // Without a lock: an entry that is just being added is found, or not, as if it came a moment later.
 bool own_find(uintptr_t start, uintptr_t end, struct own_range *found)
 {

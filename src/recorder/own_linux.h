@@ -22,5 +22,8 @@ struct own_range {
 HIDDEN void own_add(uintptr_t start, uintptr_t bytes);
 HIDDEN void own_remove(uintptr_t start);
 
+// How many bytes all of them have.
+HIDDEN uint64_t own_bytes(void);
+
 // The lowest of ours that has an address in the range, into `found`. False: there is none.
 HIDDEN bool own_find(uintptr_t start, uintptr_t end, struct own_range *found);

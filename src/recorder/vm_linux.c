@@ -19,6 +19,7 @@
 #include "recorder/notes.h"
 #include "recorder/own_linux.h"
 #include "recorder/peak_linux.h"
+#include "recorder/refused_linux.h"
 #include "recorder/text.h"
 #include "recorder/vm_put.h"
 #include "recorder/vm_write_linux.h"
@@ -206,6 +207,22 @@ static void vm_before_release(struct lane *lane, uint64_t bytes)
 	}
 }
 
+// A call failed: was it for want of what the recorder has? What is unmapped or advised on takes
+// nothing.
+static COLD void vm_failed(const struct lane_vm *record, uint32_t error)
+{
+	uint64_t size = record->size;
+
+	if (record->kind == LANE_VM_MREMAP)
+		size -= record->old_size < size ? record->old_size : size;
+	else if (record->kind == LANE_VM_BRK)
+		size = record->address - record->old_address;
+	if (record->kind == LANE_VM_MMAP || record->kind == LANE_VM_MREMAP ||
+	    record->kind == LANE_VM_BRK || record->kind == LANE_VM_MPROTECT ||
+	    record->kind == LANE_VM_SHMAT || record->kind == LANE_VM_MLOCK)
+		refused_look(error, size, record->kind == LANE_VM_MLOCK);
+}
+
 // A call that takes memory: it has been made.
 //
 // A call that failed is recorded too, with its error.
@@ -218,6 +235,8 @@ static long vm_after(const struct vm_ask *ask, struct lane_vm *record, long resu
 	if (door.lane)
 		vm_write_put(door.lane, record, ask);
 	vm_write_leave(&door);
+	if (unlikely(record->error))
+		vm_failed(record, record->error);
 	return result;
 }
 
@@ -252,6 +271,8 @@ static long vm_around(const struct vm_ask *ask, long number, struct lane_vm *rec
 	if (vm_put_room(door.lane))
 		vm_write_put(door.lane, &end, NULL);
 	vm_write_leave(&door);
+	if (unlikely(end.error))
+		vm_failed(record, end.error);
 	return result;
 }
 
