@@ -35,7 +35,7 @@ enum {
 	PATCH_FUNCTION_BYTES = 64,
 	PATCH_EXECVEAT_BYTES = 128, // of fexecve
 	PATCH_THUNK_BYTES = 128,
-	PATCH_MOVED_BYTES = 72, // of a call and what follows it, beside a choice in two thunks
+	PATCH_MOVED_BYTES = 59, // of a call and what follows it, beside a choice in two thunks
 	PATCH_PAGES_BYTES = 2 * KERNEL_PAGE,
 	PATCH_PAGES_MAX = 64,
 	PATCH_REACH = 0x70000000, // of a rel32 jump, with something to spare
@@ -378,11 +378,14 @@ static uint8_t *patch_put_choice(uint8_t *at, const struct patch_way *way)
 	};
 	static const uint8_t plain[] = {
 		0x49, 0x0f, 0xa3, 0xc3, // bt %rax,%r11
-		0x72, 0x42,             // jc ours; plain: jmp to the syscall
+		0x72, 0x4f,             // jc ours; plain: jmp to the syscall
 	};
 	static const uint8_t high[] = {
 		0x48, 0x83, 0xf8, __NR_shmdt,                   // cmp $67,%rax
-		0x74, 0x37,                                     // je ours
+		0x74, 0x44,                                     // je ours
+		0x4c, 0x8d, 0x98, 0x32,       0xff, 0xff, 0xff, // lea -206(%rax),%r11
+		0x49, 0x83, 0xfb, 0x01,                         // cmp $1,%r11
+		0x76, 0x37,                                     // jbe ours
 		0x4c, 0x8d, 0x98, 0x6b,       0xff, 0xff, 0xff, // lea -149(%rax),%r11
 		0x49, 0x83, 0xfb, 0x03,                         // cmp $3,%r11
 		0x76, 0x2a,                                     // jbe ours
@@ -396,13 +399,14 @@ static uint8_t *patch_put_choice(uint8_t *at, const struct patch_way *way)
 		0x74, 0x0a,                                     // je ours
 		0x48, 0x3d, 0x42, 0x01,       0x00, 0x00,       // cmp $322,%rax
 		0x74, 0x02,                                     // je ours
-		0xeb, 0xbe,                                     // jmp plain
+		0xeb, 0xb1,                                     // jmp plain
 	};
 	uint64_t wanted = 1ul << __NR_execve;
 
 	_Static_assert(__NR_mlock == 149 && __NR_munlockall == 152 && __NR_mlock2 == 325 &&
 			       __NR_remap_file_pages == 216 && __NR_pkey_mprotect == 329 &&
-			       __NR_process_madvise == 440 && __NR_execveat == 322,
+			       __NR_process_madvise == 440 && __NR_execveat == 322 &&
+			       __NR_io_setup == 206 && __NR_io_destroy == 207,
 		       "as spelled out above");
 	for (uint32_t number = 0; number < 64; number++)
 		if (vm_is_call(number))

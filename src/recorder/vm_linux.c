@@ -724,6 +724,48 @@ static long vm_shmdt(const struct vm_ask *ask)
 	return result;
 }
 
+// The ring of asynchronous input and output (io_setup): the kernel maps one for each context, which
+// is known by the ring's address. Its beginning is the kernel's struct aio_ring, which says how
+// many events of 32 bytes follow. 0: there is none.
+static uint64_t vm_ring_bytes(uint64_t context)
+{
+	enum { HEAD_BYTES = 32, EVENT_BYTES = 32, EVENTS = 1, MAGIC = 4 };
+	const uint32_t *ring = (const uint32_t *)(uintptr_t)context;
+	uint64_t bytes;
+
+	if (!context || context % KERNEL_PAGE || !kernel_can_read((uintptr_t)context) ||
+	    ring[MAGIC] != 0xa10a10a1)
+		return 0;
+	bytes = HEAD_BYTES + (uint64_t)ring[EVENTS] * EVENT_BYTES + KERNEL_PAGE - 1;
+	return bytes - bytes % KERNEL_PAGE;
+}
+
+// As a mapping that the caller made: none of its kind says so itself.
+static long vm_io_setup(const struct vm_ask *ask)
+{
+	struct lane_vm record = { .kind = LANE_VM_MMAP,
+				  .protection = KERNEL_PROT_READ | KERNEL_PROT_WRITE,
+				  .flags = KERNEL_MAP_SHARED | KERNEL_MAP_ANONYMOUS };
+	long result = vm_make(ask, __NR_io_setup);
+
+	if (kernel_failed(result))
+		return result;
+	record.address = vm_word(*(const long *)ask->words[1]);
+	record.size = vm_ring_bytes(record.address);
+	if (record.size)
+		vm_after(ask, &record, 0);
+	return result;
+}
+
+static long vm_io_destroy(const struct vm_ask *ask)
+{
+	struct lane_vm record = { .kind = LANE_VM_MUNMAP, .address = vm_word(ask->words[0]) };
+
+	record.size = vm_ring_bytes(record.address);
+	return record.size ? vm_around(ask, __NR_io_destroy, &record, record.size)
+			   : vm_make(ask, __NR_io_destroy);
+}
+
 // The baseline comes before the first call, not with it; and so does what was mapped unseen.
 static COLD void vm_ready(void)
 {
@@ -883,6 +925,10 @@ long vm_call(const struct vm_ask *ask, long number)
 		return vm_shmat(ask);
 	case __NR_shmdt:
 		return vm_shmdt(ask);
+	case __NR_io_setup:
+		return vm_io_setup(ask);
+	case __NR_io_destroy:
+		return vm_io_destroy(ask);
 	default:
 		return vm_make(ask, number);
 	}
@@ -907,6 +953,8 @@ bool vm_is_call(uint32_t number)
 		__NR_pkey_mprotect,
 		__NR_remap_file_pages,
 		__NR_process_madvise,
+		__NR_io_setup,
+		__NR_io_destroy,
 	};
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)

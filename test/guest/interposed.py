@@ -88,6 +88,14 @@ def a_library_at_the_place_of_one_that_was_closed_has_its_own_names():
 
 
 @test
+def what_the_kernel_maps_for_another_call_is_seen():
+    path = program("aio_ring")
+    for before in ([], [program("denied")]):
+        record([*before, path], "--force", env=environment(MAPS="t.maps"))
+        equal([], map_differences(Memory(path), "t.maps"), f"what is mapped in the end {before}")
+
+
+@test
 def the_calls_have_the_stacks_of_their_callers():
     path = program("vm_own")
     record([program("denied"), path])
