@@ -17,6 +17,18 @@
 
 enum { EXPORT_FORMAT = 1, EXPORT_VALUE, EXPORT_LIFETIMES, EXPORT_AGAINST, EXPORT_TABLE };
 
+struct export
+{
+	struct query_options query;
+	struct query_context asked;
+	const char *against; // a trace; NULL: none
+	struct query_context against_asked;
+	const struct export_format *format;
+	bool value_given, lifetimes, exit_frees;
+	int value;
+	enum rowset_table_id table; // ROWSET_TABLES: all of them
+};
+
 static const struct option_row export_options[] = {
 	{ EXPORT_FORMAT, 0, "format", "NAME", "one of the formats above" },
 	{ QUERY_OPTIONS_OUTPUT, 'o', "output", "FILE",
@@ -29,6 +41,8 @@ static const struct option_row export_options[] = {
 	  "csv and jsonl: a line for each block, with its end, and not for each event" },
 	{ EXPORT_TABLE, 0, "table", "NAME",
 	  "parquet: this table alone, as one file (docs/schema/rows.md)" },
+	{ ARGS_FLAG(export, exit_frees), 0, "exit-frees", NULL,
+	  "of sums: the end of a process frees its blocks, instead of leaving them live" },
 	{ EXPORT_AGAINST, 0, "against", "FILE",
 	  "flamegraph: colour what changed since this other trace (same window, same filters)" },
 	QUERY_OPTIONS_ROW_MEMORY("for the index (256M)"),
@@ -79,18 +93,6 @@ const struct command cmd_export = {
 	.shared = filters_rows,
 	.shared_title = filters_title,
 	.run = run,
-};
-
-struct export
-{
-	struct query_options query;
-	struct query_context asked;
-	const char *against; // a trace; NULL: none
-	struct query_context against_asked;
-	const struct export_format *format;
-	bool value_given, lifetimes;
-	int value;
-	enum rowset_table_id table; // ROWSET_TABLES: all of them
 };
 
 // The names are those of the formats themselves, so that a new format needs no line here.
@@ -196,6 +198,13 @@ static bool write_all(const struct export *export, struct writing *writing, stru
 				   err);
 }
 
+// Whether the figures of what lives at the window's end are in it.
+static bool holds_live(const struct writing *writing)
+{
+	return !writing->format->single_value || writing->source.value == SAMPLES_LIVE ||
+	       writing->source.value == SAMPLES_BLOCKS;
+}
+
 // Of sums the warnings are told before, since what they are about is known from the index; of
 // events after, since only then it is known what was matched.
 static bool write_trace(struct export *export, struct err *err)
@@ -219,7 +228,9 @@ static bool write_trace(struct export *export, struct err *err)
 	// In order: which stacks the filters match (only a format of sums needs to know before),
 	// the warnings, then whether the trace has the layer that was asked for, and last the file.
 	if ((sums && !query_context_match(&export->asked, err)) ||
-	    (export->against && !query_context_match(&export->against_asked, err)))
+	    (export->against && !query_context_match(&export->against_asked, err)) ||
+	    (sums && holds_live(&writing) &&
+	     !query_context_warn_of_ended(&export->asked, false, err)))
 		return false;
 	if (sums)
 		query_options_warn_before(&cmd_export, &export->asked, NULL);
@@ -262,6 +273,7 @@ static bool export_trace(struct export *export, struct err *err)
 	bool good;
 
 	ASSERT(export->format && export->query.path);
+	context.exit_frees = export->exit_frees;
 	if (!can_write(export, err) || !query_options_open(&context, &export->asked, err))
 		return false;
 	// The other trace is opened with all that the first was opened with, filters and window
@@ -288,6 +300,8 @@ static bool check(struct args *args, const struct export *export)
 	if (export->value_given && !one_value)
 		return args_mistake(args,
 				    "--value is for formats of one value (folded, flamegraph)");
+	if (export->exit_frees && !export->format->has_samples)
+		return args_mistake(args, "--exit-frees is for formats of sums by stack");
 	if (export->lifetimes && !export->format->has_lifetimes)
 		return args_mistake(args, "--lifetimes is for csv and jsonl");
 	if (export->table != ROWSET_TABLES && !export->format->has_tables)
@@ -325,6 +339,7 @@ static int run(int argc, char **argv)
 	int code;
 
 	args_init(&args, &cmd_export, argc, argv);
+	args.into = &export;
 	code = answer(&args, &export);
 	query_options_fini(&export.query);
 	return code;

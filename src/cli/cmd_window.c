@@ -231,6 +231,7 @@ static bool answer(const void *context, struct query_context *asked, struct sink
 	// Heap and virtual memory never add up, so a question that has both is refused unless rows
 	// keep them apart by the key `layer`.
 	return query_context_check_layers(asked, by_layer, err) &&
+	       query_context_warn_of_ended(asked, true, err) &&
 	       (request->has_tree ? write_tree(request, asked, sink, err)
 				  : write_table(request, asked, sink, err));
 }

@@ -274,7 +274,7 @@ class Trace:
 
 
 def classify(life, from_, to, exit_frees):
-    end = min(life.end, life.exit) if exit_frees else life.end
+    end = min(life.end, life.exit) if exit_frees or from_ == to else life.end
     if from_ == to:
         return "AOFO" if life.begin < from_ <= end else None
     if life.begin >= to or end < from_:
@@ -647,9 +647,51 @@ def a_window_at_the_peak_holds_the_peak():
     for seed in range(3):
         trace = Trace("p.tide", 200 + seed)
         total = window(trace.path, "--by", "none")["total"]
-        at = window(trace.path, "--from", "peak", "--to", "peak", "--by", "none",
-                    "--exit-frees")["total"]
-        assert at["size"] == total["peak_size"] and at["peak_size"] == at["size"]
+        for words in ((), ("--exit-frees",)):
+            at = window(trace.path, "--from", "peak", "--to", "peak", "--by", "none", *words)
+            assert at["total"]["size"] == total["peak_size"] and at["exit_frees"] is True
+            assert at["total"]["peak_size"] == total["peak_size"]
+
+
+# Six processes in turn, each of which leaves its block when it exits, and one that waits for them.
+LEFT = "process p pid=1 exe=/bin/par\nthread p p\nstack s \"work\"\n" + "".join(
+    f"process c{i} pid={i + 2} parent=p exe=/bin/child\nthread c{i} c{i}\n" for i in range(6)) + \
+    "@0 start p\n@1ms p malloc s 0x10 1\n" + "".join(
+        f"@{10 * i + 10}ms start c{i}\n@{10 * i + 12}ms c{i} malloc s 0x1000 {1000 + i}\n"
+        f"@{10 * i + 15}ms end c{i} exit=0\n" for i in range(6)) + "@90ms end p exit=0\nend duration=90000000\n"
+
+
+@test
+def what_lives_at_a_moment_is_of_processes_that_live():
+    with open("left.txt", "w") as file:
+        file.write(LEFT)
+    run("dump", "--assemble", "left.txt", "-o", "left.tide", "--force")
+    for word, live in (("peak", 1006), ("45ms", 1), ("33ms", 1003), ("end", 0)):
+        at = window("left.tide", "--from", word, "--to", word, "--by", "none")["total"]
+        assert at["size"] == live, (word, at)
+        assert answer("active", "left.tide", "--at", word)["heap"]["bytes"] == live, word
+        tree = answer("window", "left.tide", "--from", word, "--to", word, "--tree", "leaf")
+        assert tree["total"]["size"] == live, (word, tree)
+        for words in (["--from", word, "--to", word], ["--to", word, "--exit-frees"]):
+            done = run("export", "left.tide", "--format", "folded", *words)
+            assert sum(int(line.split()[-1]) for line in done.stdout.splitlines()) == live, done
+            assert "ended" not in done.stderr, done
+        diff = answer("diff", "left.tide", "left.tide", "--from", word, "--to", word)
+        assert diff["total"]["live"]["before_bytes"] == live, (word, diff)
+
+
+@test
+def what_ended_processes_left_is_said():
+    left = "2.9 KiB in 3 blocks were left by processes that had ended"
+    text = run("window", "left.tide", "--from", "42ms").stdout.replace("\n         ", " ")
+    assert "before, " in text and left in text, text
+    assert left in " ".join(window("left.tide", "--from", "42ms")["warnings"])
+    assert "ended (" not in run("window", "left.tide", "--from", "42ms", "--exit-frees").stdout
+    assert "had ended" not in run("window", "left.tide").stdout
+    done = run("export", "left.tide", "--format", "folded", "--to", "42ms")
+    assert left in done.stderr, done
+    done = run("export", "left.tide", "--format", "csv", "--exit-frees", check=2)
+    assert "--exit-frees" in done.stderr, done
 
 
 TWICE_MAPPED = """process p pid=1 exe="/bin/app"

@@ -318,6 +318,9 @@ static bool find_window(struct query_context *asked, struct err *err)
 	// A time falls behind its tick, and an exact place of that tick is before it.
 	if (asked->from > asked->to)
 		asked->from = asked->to;
+	// A window from an edge to itself is a moment: what is live there is of processes that are.
+	if (asked->from == asked->to)
+		asked->options.exit_frees = true;
 	return true;
 }
 
@@ -643,6 +646,57 @@ bool query_context_level(struct query_context *asked, uint64_t edge, struct heap
 		return false;
 	*level = window_present(&result.total);
 	window_result_fini(&result);
+	return true;
+}
+
+// Blocks outlive their process in the types of a window alone: those at an edge are the types' less
+// what is live.
+static bool count_ended(struct query_context *asked, uint64_t edge, unsigned layer,
+			struct heap_amount *ended, struct err *err)
+{
+	struct window_query query = query_context_query(asked, QUERY_CONTEXT_ALL, edge, edge);
+	struct window_result all, live;
+
+	query.layers = layer;
+	if (!window_ask(asked->window, &query, &all, err))
+		return false;
+	query.exit_frees = true;
+	if (!window_ask(asked->window, &query, &live, err)) {
+		window_result_fini(&all);
+		return false;
+	}
+	*ended = window_less(window_present(&all.total), window_present(&live.total));
+	window_result_fini(&all);
+	window_result_fini(&live);
+	return true;
+}
+
+// What one process alone leaves is there from its end on, which is said by the exit's own figure.
+bool query_context_warn_of_ended(struct query_context *asked, bool begin, struct err *err)
+{
+	uint64_t edge = begin ? asked->from : asked->to;
+
+	ASSERT(asked->window);
+	if (asked->options.exit_frees || edge == WINDOW_START ||
+	    reader_processes_count(asked->reader) < 2)
+		return true;
+	for (unsigned layer = WINDOW_HEAP; layer <= WINDOW_VM; layer <<= 1) {
+		struct heap_amount ended;
+
+		if (!(asked->layers & layer))
+			continue;
+		if (!count_ended(asked, edge, layer, &ended, err))
+			return false;
+		if (ended.count > 0)
+			query_context_warn(
+				asked,
+				"of what %s %s, %s in %s %s%s were left by processes that had "
+				"ended (--exit-frees leaves them out)",
+				begin ? "was there" : "is there",
+				begin ? "before the window" : "at its end", STR_BYTES(ended.bytes),
+				STR_COUNT(ended.count), layer == WINDOW_HEAP ? "block" : "mapping",
+				ended.count == 1 ? "" : "s");
+	}
 	return true;
 }
 

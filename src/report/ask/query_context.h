@@ -64,7 +64,8 @@ struct query_context_options {
 	struct window_options window; // for the index; memory and progress for all that is read
 	const char *at;               // a moment; NULL: "exit"
 	unsigned layers;              // what no --layer means, if not what the rules say
-	bool exit_frees;              // the same, if the rules do not say so
+	bool exit_frees;              // the same, if the rules do not say so; set where a window is
+				      // a moment, from an edge to itself
 	bool by_heap;                 // rows distinguish heaps: those of pools are among them
 };
 
@@ -187,6 +188,10 @@ bool query_context_peak(struct query_context *asked, uint64_t from, uint64_t to,
 // The level at an edge.
 bool query_context_level(struct query_context *asked, uint64_t edge, struct heap_amount *level,
 			 struct err *err);
+
+// Warn of blocks that count as outstanding at an end of the window though their process had ended.
+// Makes up to two questions of traces of several processes.
+bool query_context_warn_of_ended(struct query_context *asked, bool begin, struct err *err);
 
 // "14.2 s to mark:load#2 (21.1 s)": the window as it was asked for. Owned by the caller.
 char *query_context_describe(const struct query_context *asked);
