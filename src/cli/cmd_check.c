@@ -7,11 +7,11 @@
 // written: the text to stdout, the XML, the new baseline. The exit code is 1 where a limit is
 // exceeded, 3 where the traces cannot be judged at all.
 #include "cli/query_options.h"
+#include "cli/running.h"
 
 #include "base/mem.h"
 #include "os/file.h"
 #include "os/identity.h"
-#include "os/now.h"
 #include "report/find/check.h"
 #include "trace/fresh.h"
 
@@ -232,19 +232,6 @@ static bool read_lists(struct request *request, struct err *err)
 	return good; // the sanitizers' is spared until the end
 }
 
-// The collector outlives the program by some milliseconds. Where it is not waited for (a program
-// that loads the recorder itself, by LD_PRELOAD) check may come first.
-static void await_end(const char *path)
-{
-	enum { EACH_NS = 5000000, TIMES = 1000 }; // five seconds
-	int fd = file_open(path, FILE_READ);
-
-	ASSERT(path);
-	for (int i = 0; i < TIMES && fd >= 0 && file_is_claimed(fd); i++)
-		now_sleep(EACH_NS);
-	file_close(fd);
-}
-
 // A baseline that is not there yet is an empty one for who writes it.
 static bool read_baseline(struct request *request, struct err *err)
 {
@@ -411,7 +398,7 @@ static bool read_runs(const struct request *request, struct runs *runs, struct e
 
 		// All else is the same for each run.
 		context.path = request->paths[i];
-		await_end(context.path);
+		running_await(context.path, true);
 		if (!query_options_open(&context, asked, err))
 			return false;
 		runs->count++;

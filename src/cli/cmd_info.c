@@ -5,6 +5,7 @@
 // a program's arguments may hold what a terminal obeys. Traces that are cut are shown as far as
 // they go: this is the command that one asks what is wrong.
 #include "cli/args.h"
+#include "cli/running.h"
 
 #include "base/mem.h"
 #include "report/ask/own_heap.h"
@@ -510,8 +511,10 @@ static int tell(const struct wish *wish)
 	struct sink sink = sink_to_file(stdout);
 	struct info info;
 	struct err err = { 0 };
-	struct reader *reader = reader_open(wish->path, &err);
+	struct reader *reader;
 
+	running_await(wish->path, false);
+	reader = reader_open(wish->path, &err);
 	if (!reader)
 		return args_fail(&cmd_info, &err);
 	info_read(&info, wish->path, reader, wish->json ? PROGRESS_NONE : PROGRESS_AUTO);

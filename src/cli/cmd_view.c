@@ -11,6 +11,7 @@
 #include "cli/interrupt.h"
 #include "cli/print_options.h"
 #include "cli/remote.h"
+#include "cli/running.h"
 
 #include "os/file.h"
 #include "os/quit.h"
@@ -208,6 +209,7 @@ static int view(struct request *request)
 	if (request->single.path && !fresh_check(request->single.path, request->single.force, &err))
 		return args_fail(&cmd_view, &err);
 	interrupt_watch();
+	running_await(request->viewer.path, false);
 	good = viewer_open(&viewer, &request->viewer, &err);
 	interrupt_leave();
 	if (!good)

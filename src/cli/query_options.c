@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "cli/interrupt.h"
+#include "cli/running.h"
 #include "os/file.h"
 #include "report/ask/moment_view.h"
 #include "trace/fresh.h"
@@ -125,6 +126,7 @@ bool query_options_open(const struct query_context_options *context, struct quer
 	// with what is half written removed. After it, until the answer is printed, Ctrl-C ends the
 	// process as usual.
 	interrupt_watch();
+	running_await(context->path, false);
 	good = query_context_open(asked, context, err);
 	interrupt_leave();
 	return good;

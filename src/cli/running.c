@@ -5,7 +5,9 @@
 
 #include "base/mem.h"
 #include "collect/control.h"
+#include "collect/peer.h"
 #include "os/file.h"
+#include "os/now.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,4 +77,40 @@ bool running_mark(const struct reader *reader, const char *name)
 		       control_ask(&request, text, &ignored);
 	}
 	return done;
+}
+
+// By number: of a trace that somebody writes now, the processes that have not ended have theirs.
+static bool program_lives(const char *path)
+{
+	struct err ignored = { 0 };
+	struct reader *reader = reader_open(path, &ignored);
+	bool lives = false;
+
+	if (!reader)
+		return false;
+	reader_scan(reader);
+	for (process_id id = 0; id < reader_processes_count(reader) && !lives; id++) {
+		int pidfd = peer_pidfd(-1, reader_process(reader, id)->pid);
+
+		lives = pidfd >= 0 && !peer_ended(pidfd);
+		if (pidfd >= 0)
+			peer_close(pidfd);
+	}
+	reader_close(reader);
+	return lives;
+}
+
+void running_await(const char *path, bool program_too)
+{
+	enum { EACH_NS = 5000000, TIMES = 1000, LOOKS_EACH = 20 }; // five seconds
+	int fd = file_open(path, FILE_READ);
+
+	ASSERT(path);
+	for (int i = 0; i < TIMES && fd >= 0 && file_is_claimed(fd); i++) {
+		if (!program_too && i % LOOKS_EACH == 0 && program_lives(path))
+			break;
+		now_sleep(EACH_NS);
+	}
+	if (fd >= 0)
+		file_close(fd);
 }

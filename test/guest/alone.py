@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """LD_PRELOAD=libtidemark.so alone records too, and the program does not notice its collector."""
 # parallel: yes
+import fcntl
 import glob
 import os
+import struct
 
-from libguest import (LIBRARY, check, check_whole, closed, environment, equal,
+from libguest import (LIBRARY, TIDEMARK, check, check_whole, closed, environment, equal,
                       main, program, run, test, wait_for)
 
 
@@ -21,6 +23,30 @@ def preload_alone_records_into_the_named_file():
     trace = closed("t.tide")
     check_whole(trace)
     equal(100, len(trace.of_size(7201)), "blocks")
+
+
+@test
+def a_question_that_comes_before_the_collector_is_done_waits_for_it():
+    for command in ("report", "findings", "info"):
+        alone([program("resizes")], TIDEMARK_OUTPUT=f"{command}.tide")
+        told = run([TIDEMARK, command, f"{command}.tide"])
+        equal(0, told.code, "exit code")
+        check("still being written" not in told.out + told.err, told)
+        check("Nothing was allocated" not in told.out, told)
+
+
+@test
+def a_question_while_the_program_runs_is_answered_at_once():
+    with open("running.txt", "w") as file:
+        file.write(f"process p pid={os.getpid()} exe=/bin/p\nthread t p\nstack s \"f\"\n"
+                   "@0 start p\n@1us t malloc s 0x10 16\n@2us t malloc s 0x20 16\n")
+    equal(0, run([TIDEMARK, "dump", "--assemble", "running.txt", "-o", "running.tide"]).code, "code")
+    with open("running.tide", "r+b") as file:
+        file.truncate(os.path.getsize("running.tide") - 30)
+        # As the collector claims it (os/file.h): by a lock of the open file.
+        fcntl.fcntl(file, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0))
+        told = run([TIDEMARK, "report", "running.tide"])
+        check("still being written" in told.out, told)
 
 
 @test
