@@ -19,6 +19,7 @@ enum err_kind {
 	ERR_FORMAT,  // the trace is damaged, or is not a trace
 	ERR_LIMIT,   // a budget the user gave would be exceeded
 	ERR_STOPPED, // the user wanted it to stop
+	ERR_INDEX,   // an index was damaged, and is forgotten: the same question builds it again
 };
 
 // On the caller's stack; nothing is owned. A longer message is cut.

@@ -28,6 +28,14 @@ static void failed(struct sink *sink)
 	sink->error = errno ? errno : EIO;
 }
 
+// Of all sinks: what went to standard output cannot be taken back.
+static bool has_output;
+
+bool sink_has_output(void)
+{
+	return has_output;
+}
+
 // Memory cannot fail: it ends the program instead (mem.h).
 void sink_write(struct sink *sink, const void *bytes, size_t length)
 {
@@ -38,6 +46,7 @@ void sink_write(struct sink *sink, const void *bytes, size_t length)
 		return;
 	}
 	errno = 0;
+	has_output |= sink->file == stdout;
 	if (!sink_put(sink->file, bytes, length))
 		failed(sink);
 }
@@ -55,6 +64,7 @@ void sink_format(struct sink *sink, const char *format, ...)
 		return;
 	va_start(args, format);
 	errno = 0;
+	has_output |= sink->file == stdout;
 	if (sink->str)
 		str_vformat(sink->str, format, args);
 	else if (vfprintf(sink->file, format, args) < 0)

@@ -35,6 +35,9 @@ void sink_write(struct sink *sink, const void *bytes, size_t length);
 void sink_text(struct sink *sink, const char *text);
 void sink_format(struct sink *sink, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+// Whether anything was written to standard output by any sink.
+bool sink_has_output(void);
+
 // Write what stands for '<', '>', '&' or '"' in XML and HTML. False: `c` is none of these, and
 // nothing is written.
 bool sink_entity(struct sink *sink, char c);

@@ -5,6 +5,7 @@
 #include "cli/args.h"
 
 #include "base/mem.h"
+#include "base/sink.h"
 #include "base/str.h"
 #include "cli/interrupt.h"
 #include "cli/remote.h"
@@ -490,16 +491,37 @@ static void say_line(const char *name, const char *text)
 	fprintf(stderr, "tidemark %s: %s\n", name, line);
 }
 
+// An index that was damaged is built again, by running the command once more, unless a part of the
+// answer is out already.
+static bool args_again;
+
+bool args_take_again(void)
+{
+	static bool taken;
+	bool again = args_again && !taken;
+
+	taken = taken || again;
+	return again;
+}
+
 // A stop by Ctrl-C ends us by the signal itself, so that a shell's loop ends with us; it comes back
 // only where the signal is blocked. What was printed until then is flushed first.
 int args_fail(const struct command *command, const struct err *err)
 {
+	bool again = err->kind == ERR_INDEX && !args_again && !sink_has_output();
+
+	if (again) {
+		args_again = true;
+		args_warn(command, "%s; it is built again", err->text);
+		return EXIT_UNREADABLE;
+	}
 	// ERR_NONE is a failure without a description: it still ends with a code that is not 0.
 	say_line(command->name, err->text);
 	switch (err->kind) {
 	case ERR_NONE:
 	case ERR_IO:
 	case ERR_FORMAT:
+	case ERR_INDEX:
 		break;
 	case ERR_USAGE:
 		return EXIT_USAGE;

@@ -87,6 +87,10 @@ void args_help(const struct command *command, FILE *file);
 // Print "tidemark NAME: text of err" on stderr and return the exit code of its kind.
 int args_fail(const struct command *command, const struct err *err);
 
+// Whether the command is to be run once more: it failed by a damaged index before it answered
+// anything, which args_fail has said. True once.
+bool args_take_again(void);
+
 // Print "tidemark NAME: warning: …" on stderr.
 void args_warn(const struct command *command, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));

@@ -154,6 +154,7 @@ static enum refusal refusal_for(const struct err *err)
 	case ERR_FORMAT:
 		return REFUSAL_DATABASE;
 	case ERR_NONE:
+	case ERR_INDEX:
 	case ERR_USAGE:
 	case ERR_LIMIT:
 		break;

@@ -176,6 +176,8 @@ static int run(const struct command *command, int argc, char **argv)
 	if (config_read(&config, commands, command, argc, argv, &err)) {
 		args_from_file(config.argv, config.places, config.words_count);
 		code = command->run(config.argc, config.argv);
+		if (args_take_again())
+			code = command->run(config.argc, config.argv);
 	} else {
 		code = args_fail(command, &err);
 		if (command == &cmd_record)

@@ -17,8 +17,8 @@
 // With --lifetime the index has no sums that help: begin collects the lifetimes of the window into
 // a list first, and plain_series is asked for both.
 //
-// A damaged index is found out by a question. It is marked as unusable, the answer says to try
-// again, and the next opening builds it anew.
+// A damaged index is found out by a question. It is marked as unusable, the question ends with
+// ERR_INDEX, and the next opening builds it anew: a command is run once more (cli/main.c).
 #include "engine/window.h"
 
 #include "base/mem.h"
@@ -64,6 +64,7 @@ struct window {
 	struct plain *vm;      // that, or the index's
 	struct plain_steps steps;
 	struct index index;
+	char *index_path; // for messages; where it is shared, borrowed; NULL: there is none
 	struct index_clock clock;
 	struct index_block numbers; // of the events of the steps that were asked for last
 	struct window_facts facts;
@@ -315,7 +316,7 @@ static bool open_index(struct window *window, const char *trace_path,
 	ok = find_index(window, path, trace_path, &identity, options, err);
 	if (ok && cached)
 		index_disk_keep(path, cache_bytes);
-	mem_free(path);
+	window->index_path = path;
 	if (!ok)
 		return false;
 	window->keeps = options->keep;
@@ -428,6 +429,7 @@ void window_close(struct window *window)
 		plain_fini(&window->own_vm);
 		plain_steps_fini(&window->steps);
 		index_close(&window->index);
+		mem_free(window->index_path);
 	}
 	mem_free(window);
 }
@@ -484,13 +486,11 @@ const struct window_facts *window_facts(const struct window *window)
 // A question failed. An index that is damaged is not to be used again.
 static bool failed(struct window *window, struct err *err)
 {
-	size_t length = strlen(err->text);
-
-	if (err->kind != ERR_FORMAT)
+	if (err->kind != ERR_FORMAT || !window->index_path)
 		return false;
 	index_forget(&window->index);
-	snprintf(err->text + length, sizeof err->text - length,
-		 " (try again: the index will be built again)");
+	err_wrap(err, "the index %s", window->index_path);
+	err->kind = ERR_INDEX;
 	return false;
 }
 

@@ -44,6 +44,7 @@ enum refusal refusal_of(const struct err *err)
 	case ERR_IO:
 	case ERR_FORMAT:
 	case ERR_STOPPED:
+	case ERR_INDEX:
 		break;
 	}
 	return REFUSAL_INTERNAL;
