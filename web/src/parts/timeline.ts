@@ -430,10 +430,14 @@ export class TimelinePart {
 	}
 
 	// Filters select allocations; resident memory is of whole processes, and says so beside what is filtered.
+	// Of several it is added up, with what they share in it for each.
 	private nameOf(strip: Strip): string {
-		const filtered = this.app.store.state.filters.some(([word]) => word !== "process");
+		const { filters } = this.app.store.state;
+		const several = this.app.view.processes.length > 1 && filters.filter(([word]) => word === "process").length !== 1;
 
-		return strip.id === "rss" && filtered ? `${strip.title}, not filtered` : strip.title;
+		if (strip.id !== "rss") return strip.title;
+		return strip.title + (several ? ", processes added up" : "") +
+			(filters.some(([word]) => word !== "process") ? ", not filtered" : "");
 	}
 
 	private paintOn(pen: Pen, height: number): void {
