@@ -203,6 +203,9 @@ static void handle_events(struct collector *collector)
 			process_list_exit(&collector->process_list, event->image,
 					  tick_mark(&collector->tick));
 			break;
+		case DOOR_WAY:
+			process_list_way(&collector->process_list, event->image, event->way);
+			break;
 		case DOOR_MESSAGE:
 			handle_message(collector, event);
 			break;

@@ -24,6 +24,16 @@
 #include "collect/spares.h"
 #include "collect/tick.h"
 
+// How the recorder comes into a program.
+enum door_way {
+	DOOR_KNOCKED,      // by itself: it said hello
+	DOOR_FIRST,        // invited: no instruction of the program runs before it has joined
+	DOOR_LATER,        // invited: a thread is made to load it
+	DOOR_CHANGED,      // the same, as the program's starter has undone the first way
+	DOOR_CHANGED_LOST, // it has, and there was no other
+	DOOR_NEVER,        // invited, and it has ended without having run
+};
+
 // An image that has been welcomed.
 struct door_arrival {
 	uint32_t image;      // from 1
@@ -35,8 +45,8 @@ struct door_arrival {
 	uint32_t user; // who it runs as, if `user_known`
 	bool user_known;
 	struct spare *spare; // whose segment it is; NULL: its own
-	bool first;          // no instruction of the program runs before it has joined
-	bool pid_unsure;     // it had ended before it could be looked for: `pid` is its own number
+	enum door_way way;
+	bool pid_unsure; // it had ended before it could be looked for: `pid` is its own number
 	struct share share;
 	struct segment_hello hello; // lengths checked
 	char *exe;
@@ -49,6 +59,7 @@ struct door_arrival {
 enum door_event_kind {
 	DOOR_ARRIVAL,
 	DOOR_EXIT,    // image `image`'s process has ended
+	DOOR_WAY,     // it came into image `image` by another `way`
 	DOOR_MESSAGE, // from the launcher
 	DOOR_ALONE,   // the launcher is gone
 	DOOR_STOP,    // stop_fd has become readable
@@ -62,6 +73,7 @@ struct door_event {
 	struct door_event *next;
 	enum door_event_kind kind;
 	uint32_t image;
+	enum door_way way;
 	uint64_t time_ns;
 	struct door_arrival *arrival;   // the taker's
 	struct spare_pool *pool;        // the taker's

@@ -36,6 +36,11 @@ struct watched {
 	uint32_t image;
 	HANDLE process; // ours
 	HANDLE wait;
+
+	// Under the lock: of a program that its starter is going to let run.
+	bool waiting;
+	HANDLE thread; // its first one
+	struct invite_sent sent;
 };
 
 struct door {
@@ -74,6 +79,24 @@ struct door *door_open(const struct collect_options *options, struct tick *tick,
 	return door;
 }
 
+// How many children wait to be let run: guests look.
+static void count_waiting(const struct door *door, int32_t change)
+{
+	_Atomic uint32_t *waiting = (void *)((char *)door->tick->clock + INVITE_WAITING_AT);
+
+	atomic_fetch_add(waiting, (uint32_t)change);
+}
+
+static void stop_waiting(struct watched *watched)
+{
+	if (!watched->waiting)
+		return;
+	ASSERT(watched->thread != NULL);
+	watched->waiting = false;
+	CloseHandle(watched->thread);
+	count_waiting(watched->door, -1);
+}
+
 void door_close(struct door *door)
 {
 	struct watched *next;
@@ -83,6 +106,7 @@ void door_close(struct door *door)
 	for (struct watched *watched = door->watched; watched; watched = next) {
 		next = watched->next;
 		UnregisterWaitEx(watched->wait, INVALID_HANDLE_VALUE);
+		stop_waiting(watched);
 		CloseHandle(watched->process);
 		mem_free(watched);
 	}
@@ -92,18 +116,34 @@ void door_close(struct door *door)
 	mem_free(door);
 }
 
+static void tell_way(const struct watched *watched, enum door_way way)
+{
+	struct door_event *event = door_queue_event(DOOR_WAY);
+
+	event->image = watched->image;
+	event->way = way;
+	door_queue_put(&watched->door->queue, event);
+}
+
 // In a thread of the system's.
 static void CALLBACK has_ended(void *context, BOOLEAN)
 {
 	struct watched *watched = context;
 	struct door_event *event = door_queue_event(DOOR_EXIT);
 
+	EnterCriticalSection(&watched->door->lock);
+	if (watched->waiting)
+		tell_way(watched, DOOR_NEVER);
+	stop_waiting(watched);
+	LeaveCriticalSection(&watched->door->lock);
 	event->image = watched->image;
 	door_queue_put(&watched->door->queue, event);
 }
 
-// A handle of our own, since the caller's may be closed before the process ends.
-static bool watch(struct door *door, HANDLE process, uint32_t image)
+// A handle of our own, since the caller's may be closed before the process ends. `waits`: the
+// thread that its starter is going to let run, or NULL.
+static bool watch(struct door *door, HANDLE process, uint32_t image, HANDLE waits,
+		  const struct invite_sent *sent)
 {
 	struct watched *watched = mem_alloc(1, sizeof *watched);
 
@@ -114,6 +154,12 @@ static bool watch(struct door *door, HANDLE process, uint32_t image)
 		mem_free(watched);
 		return false;
 	}
+	watched->sent = *sent;
+	watched->waiting = waits &&
+			   DuplicateHandle(GetCurrentProcess(), waits, GetCurrentProcess(),
+					   &watched->thread, 0, FALSE, DUPLICATE_SAME_ACCESS);
+	if (watched->waiting)
+		count_waiting(door, 1);
 	watched->next = door->watched;
 	door->watched = watched;
 	return RegisterWaitForSingleObject(&watched->wait, watched->process, has_ended, watched,
@@ -154,14 +200,17 @@ static void fill_hello(struct door_arrival *arrival, HANDLE process)
 }
 
 // What is known of the program says more than what failed at last.
-static bool enter(const struct invite_call *call, struct door_arrival *arrival, struct err *err)
+static bool enter(const struct invite_call *call, struct door_arrival *arrival,
+		  struct invite_sent *sent, struct err *err)
 {
 	const char *obstacle = obstacle_of_image(arrival->exe);
 
 	if (obstacle != NULL)
 		return err_set(err, ERR_IO, "%s", obstacle);
-	if (invite_send(call, &arrival->first, err))
+	if (invite_send(call, sent, err)) {
+		arrival->way = sent->first ? DOOR_FIRST : DOOR_LATER;
 		return true;
+	}
 	obstacle = obstacle_of_process(arrival->pid);
 	return obstacle != NULL ? err_wrap(err, "%s", obstacle) : false;
 }
@@ -169,7 +218,8 @@ static bool enter(const struct invite_call *call, struct door_arrival *arrival, 
 // Under the lock: `images_count` is a number for the next image, and is counted up only when the
 // program has its invitation. The arrival is put into the queue before the program runs, so it is
 // known before its first event can be seen.
-static bool invite(struct door *door, HANDLE process, HANDLE thread, uint32_t pid, struct err *err)
+static bool invite(struct door *door, HANDLE process, HANDLE thread, uint32_t pid, bool waits,
+		   struct err *err)
 {
 	struct door_arrival *arrival = mem_alloc(1, sizeof *arrival);
 	struct invite_call call = {
@@ -181,6 +231,7 @@ static bool invite(struct door *door, HANDLE process, HANDLE thread, uint32_t pi
 		.image = door->images_count + 1,
 		.directory = door->directory,
 	};
+	struct invite_sent sent = { 0 };
 	struct door_event *event;
 
 	arrival->time_ns = tick_now(door->tick);
@@ -198,7 +249,7 @@ static bool invite(struct door *door, HANDLE process, HANDLE thread, uint32_t pi
 		return false;
 	}
 	call.segment = (HANDLE)(intptr_t)arrival->share.fd;
-	if (!enter(&call, arrival, err)) {
+	if (!enter(&call, arrival, &sent, err)) {
 		door_arrival_free(arrival);
 		return false;
 	}
@@ -207,23 +258,29 @@ static bool invite(struct door *door, HANDLE process, HANDLE thread, uint32_t pi
 	event->image = arrival->image;
 	event->arrival = arrival;
 	door_queue_put(&door->queue, event);
-	if (!watch(door, process, call.image)) {
+	if (!watch(door, process, call.image, waits ? thread : NULL, &sent)) {
 		err_set(err, ERR_IO, "cannot watch process %u: its end will not be noticed", pid);
 		door_queue_warn(&door->queue, err);
 	}
 	return true;
 }
 
-bool door_invite(struct door *door, void *process, void *thread, uint32_t pid, struct err *err)
+static bool invite_now(struct door *door, HANDLE process, HANDLE thread, uint32_t pid, bool waits,
+		       struct err *err)
 {
 	bool good;
 
 	if (atomic_load(&door->refusing))
 		return err_set(err, ERR_IO, "the recording is over");
 	EnterCriticalSection(&door->lock);
-	good = invite(door, process, thread, pid, err);
+	good = invite(door, process, thread, pid, waits, err);
 	LeaveCriticalSection(&door->lock);
 	return good;
+}
+
+bool door_invite(struct door *door, void *process, void *thread, uint32_t pid, struct err *err)
+{
+	return invite_now(door, process, thread, pid, false, err);
 }
 
 void door_unseen(struct door *door, void *process, const struct err *err)
@@ -285,10 +342,16 @@ static bool receive(struct door *door, const struct visit *visit, struct err *er
 	HANDLE asking = process_of(door, visit->image);
 	HANDLE process = asking ? take_handle(asking, visit->process) : NULL;
 	HANDLE thread = asking ? take_handle(asking, visit->thread) : NULL;
-	bool good = process && thread
-			    ? door_invite(door, process, thread, GetProcessId(process), err)
-			    : err_set(err, ERR_IO, "its handles cannot be had");
+	bool waits = visit->kind == VISIT_WAITS, good;
 
+	if (visit->kind == VISIT_COPIED)
+		good = err_set(err, ERR_IO,
+			       "it is a copy of its parent (a fork), which the recorder does not "
+			       "go on in");
+	else if (!process || !thread)
+		good = err_set(err, ERR_IO, "its handles cannot be had");
+	else
+		good = invite_now(door, process, thread, GetProcessId(process), waits, err);
 	if (!good)
 		door_unseen(door, process, err);
 	if (process)
@@ -300,7 +363,44 @@ static bool receive(struct door *door, const struct visit *visit, struct err *er
 	return good;
 }
 
-// Children that wait to be invited.
+// Of a program that is about to run: will it load the recorder?
+static void look_again(struct door *door, struct watched *watched)
+{
+	const struct invite_call call = {
+		.process = watched->process,
+		.thread = watched->thread,
+		.directory = door->directory,
+	};
+	struct err err = { 0 };
+	bool again;
+
+	ASSERT(watched->waiting && watched->image != 0);
+	if (!watched->sent.first)
+		return; // whatever becomes of its image, a thread of it loads the recorder
+	if (!invite_renew(&call, watched->sent.at, &again, &err))
+		tell_way(watched, DOOR_CHANGED_LOST);
+	else if (again)
+		tell_way(watched, DOOR_CHANGED);
+	else
+		return;
+	watched->sent.first = false;
+}
+
+// Process `pid` is about to be let run; 0: one of those that wait.
+static void let_run(struct door *door, uint32_t pid)
+{
+	EnterCriticalSection(&door->lock);
+	for (struct watched *watched = door->watched; watched; watched = watched->next) {
+		if (!watched->waiting || (pid && GetProcessId(watched->process) != pid))
+			continue;
+		look_again(door, watched);
+		if (pid)
+			stop_waiting(watched);
+	}
+	LeaveCriticalSection(&door->lock);
+}
+
+// Children that wait to be invited, or to be let run.
 // An answer other than 0 tells the guest that its child will not be recorded.
 static void serve_visits(struct door *door)
 {
@@ -314,8 +414,11 @@ static void serve_visits(struct door *door)
 
 		if (!atomic_compare_exchange_strong(&visit->state, &state, VISIT_TAKEN))
 			continue;
-		visit->answer = !wanted || atomic_load(&door->refusing) ||
-				!receive(door, visit, &err);
+		if (visit->kind == VISIT_RESUMES)
+			let_run(door, visit->pid);
+		else
+			visit->answer = !wanted || atomic_load(&door->refusing) ||
+					!receive(door, visit, &err);
 		state = VISIT_TAKEN;
 		if (!atomic_compare_exchange_strong(&visit->state, &state, VISIT_DONE))
 			atomic_store(&visit->state, VISIT_FREE); // it was left

@@ -25,6 +25,8 @@
 #include <string.h>
 #include <windows.h>
 
+#include <winternl.h>
+
 enum {
 	STEP = 1 << 16, // of addresses that can be had
 	IMPORTS_MAX = 4096,
@@ -35,6 +37,9 @@ enum {
 	DIRECTORY_IMPORTS = 1,
 	DIRECTORY_BOUND = 11,
 	DIRECTORY_NET = 14,
+	ASK_NARROW_PEB = 26, // of NtQueryInformationProcess
+	PEB_IMAGE = 16,      // in it: where the executable is
+	PEB_NARROW_IMAGE = 8,
 };
 
 // A program that is being invited.
@@ -49,6 +54,8 @@ struct guest {
 	uint8_t *invite_at;
 	struct invite invite;
 };
+
+static IMAGE_IMPORT_DESCRIPTOR imports[IMPORTS_MAX + 1]; // one invitation at a time
 
 static bool fail(struct err *err, const char *what)
 {
@@ -166,7 +173,7 @@ static bool write_headers(struct guest *guest)
 
 // What the image imports, with ours in front. Returns how many there are, or 0 when they cannot be
 // read.
-static size_t read_imports(const struct guest *guest, IMAGE_IMPORT_DESCRIPTOR *imports)
+static size_t read_imports(const struct guest *guest)
 {
 	const IMAGE_DATA_DIRECTORY *directory = &guest->directories[DIRECTORY_IMPORTS];
 	uint64_t at = (uintptr_t)guest->image + directory->VirtualAddress;
@@ -187,8 +194,7 @@ static size_t read_imports(const struct guest *guest, IMAGE_IMPORT_DESCRIPTOR *i
 // Our DLL becomes the first import. False: it cannot, and nothing has changed.
 static bool patch_imports(struct guest *guest)
 {
-	static IMAGE_IMPORT_DESCRIPTOR imports[IMPORTS_MAX + 1]; // one invitation at a time
-	size_t count = read_imports(guest, imports);
+	size_t count = read_imports(guest);
 	size_t list = (count + 1) * sizeof *imports;
 	size_t name = strlen(guest->dll_bytes) + 1;
 	size_t word = guest->narrow ? 4 : 8;
@@ -431,22 +437,95 @@ static bool load_first(const struct guest *guest, struct err *err)
 	return load_now(guest, err);
 }
 
-// *first: no instruction of the program runs before the recorder is there.
-bool invite_send(const struct invite_call *call, bool *first, struct err *err)
+static bool bring_in(struct guest *guest, bool *first, struct err *err)
+{
+	if (!find_dll(guest, err))
+		return false;
+	if (!guest->call->thread)
+		return write_invite(guest, err) && load_now(guest, err);
+	*first = guest->dll_bytes[0] && find_image(guest) && patch_imports(guest);
+	if (!write_invite(guest, err))
+		return false;
+	return *first || (guest->narrow ? load_first(guest, err) : queue_load(guest, err));
+}
+
+bool invite_send(const struct invite_call *call, struct invite_sent *sent, struct err *err)
 {
 	static struct guest guest; // large; one invitation at a time
+	bool good;
 
-	*first = false;
 	memset(&guest, 0, sizeof guest);
 	guest.call = call;
 	guest.narrow = invite_is_narrow(call->process);
+	sent->first = false;
+	good = bring_in(&guest, &sent->first, err);
+	sent->at = (uintptr_t)guest.invite_at;
+	return good;
+}
+
+// ---- Once more ------------------------------------------------------------------------------
+
+// The executable by what the process itself calls it: who replaces it may put the new one
+// elsewhere. Where that cannot be asked, it is looked for.
+static bool find_named_image(struct guest *guest)
+{
+	PROCESS_BASIC_INFORMATION basic = { 0 };
+	ULONG_PTR peb = 0;
+	uint64_t base = 0;
+
+	if (guest->narrow) {
+		NtQueryInformationProcess(guest->call->process, (PROCESSINFOCLASS)ASK_NARROW_PEB,
+					  &peb, sizeof peb, NULL);
+		if (!peb || !read_program(guest, peb + PEB_NARROW_IMAGE, &base, 4))
+			return find_image(guest);
+	} else {
+		NtQueryInformationProcess(guest->call->process, ProcessBasicInformation, &basic,
+					  sizeof basic, NULL);
+		peb = (ULONG_PTR)basic.PebBaseAddress;
+		if (!peb || !read_program(guest, peb + PEB_IMAGE, &base, 8))
+			return find_image(guest);
+	}
+	return read_headers(guest, (uint8_t *)(uintptr_t)base);
+}
+
+// Whether the executable imports us. Another list in place of ours may have taken ours over.
+static bool imports_us(struct guest *guest)
+{
+	size_t length = strlen(guest->dll_bytes) + 1, count;
+	char name[sizeof guest->dll_bytes];
+
+	if (!find_named_image(guest))
+		return false;
+	count = read_imports(guest);
+	for (size_t i = 1; i < count; i++)
+		if (read_program(guest, (uintptr_t)guest->image + imports[i].Name, name, length) &&
+		    memcmp(name, guest->dll_bytes, length) == 0)
+			return true;
+	return false;
+}
+
+// What we have changed in the headers is gone, and so must not be put back by the guest. The rest
+// of the invitation serves as it is.
+bool invite_renew(const struct invite_call *call, uint64_t invite_at, bool *again, struct err *err)
+{
+	static const uint8_t magic[INVITE_MAGIC_BYTES] = INVITE_MAGIC;
+	static struct guest guest; // large; one invitation at a time
+	static const uint64_t nowhere[2];
+
+	*again = false;
+	memset(&guest, 0, sizeof guest);
+	guest.call = call;
+	guest.narrow = invite_is_narrow(call->process);
+	guest.invite_at = (uint8_t *)(uintptr_t)invite_at;
 	if (!find_dll(&guest, err))
 		return false;
-	if (!call->thread)
-		return write_invite(&guest, err) && load_now(&guest, err);
-	*first = guest.dll_bytes[0] && find_image(&guest) && patch_imports(&guest);
-	if (*first)
-		return write_invite(&guest, err);
-	return write_invite(&guest, err) &&
-	       (guest.narrow ? load_first(&guest, err) : queue_load(&guest, err));
+	if (!read_program(&guest, invite_at, &guest.invite, sizeof guest.invite) ||
+	    memcmp(guest.invite.magic, magic, sizeof magic) != 0)
+		return err_set(err, ERR_IO, "its invitation is gone");
+	if (guest.invite.state != INVITE_OPEN || imports_us(&guest))
+		return true;
+	*again = write_program(&guest, invite_at + offsetof(struct invite, import_at), nowhere,
+			       sizeof nowhere) &&
+		 (guest.narrow ? load_first(&guest, err) : queue_load(&guest, err));
+	return *again;
 }

@@ -24,9 +24,20 @@ struct invite_call {
 	const char *directory; // where tidemark64.dll and tidemark32.dll are, UTF-8
 };
 
-// Invite the program. `*first`: no instruction of it can run before the recorder is there. False:
-// it cannot be recorded; it is as it was, but for a little memory.
-bool invite_send(const struct invite_call *call, bool *first, struct err *err);
+// What became of an invitation.
+struct invite_sent {
+	bool first;  // no instruction of the program can run before the recorder is there
+	uint64_t at; // where it is, in the program
+};
+
+// Invite the program. False: it cannot be recorded; it is as it was, but for a little memory.
+bool invite_send(const struct invite_call *call, struct invite_sent *sent, struct err *err);
+
+// Of a program that was invited by its imports and is about to run its first instruction: whether
+// it will still load the recorder. Who started it may have written to its headers, or replaced its
+// image. Then its first thread, or one of ours, is made to load it (*again), if that can be done.
+// False: it is not recorded. `call` needs no more than process, thread and directory.
+bool invite_renew(const struct invite_call *call, uint64_t invite_at, bool *again, struct err *err);
 
 // Whether the program is of 32 bits.
 bool invite_is_narrow(void *process);

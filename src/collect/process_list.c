@@ -191,6 +191,15 @@ void process_list_exit(struct process_list *process_list, uint32_t id, uint64_t 
 	image->exited_ns = time_ns;
 }
 
+void process_list_way(struct process_list *process_list, uint32_t id, enum door_way way)
+{
+	struct image *image = process_list_image(process_list, id);
+
+	ASSERT(way != DOOR_KNOCKED); // that is known from the start
+	if (image != NULL && image->arrival != NULL)
+		image->arrival->way = way;
+}
+
 // The launcher's own child: its status, plus 1, so that a status of 0 differs from none.
 void process_list_status(struct process_list *process_list, uint32_t pid, int status)
 {
@@ -757,10 +766,21 @@ static void check_joined(struct process_list *process_list, const struct image *
 	const struct segment_hello *hello = &image->arrival->hello;
 	uint32_t joined = atomic_load(&image->share.segment->joined);
 	bool forked = hello->start == SEGMENT_START_FORK;
+	enum door_way way = image->arrival->way;
 	struct str line = { 0 };
 
 	ASSERT(image->begun);
-	if (joined == SEGMENT_JOINED)
+	if (joined == SEGMENT_JOINED && way == DOOR_CHANGED) {
+		str_format(
+			&line,
+			"%s was changed by who started it, before it ran: the recorder came in "
+			"after its DLLs, and what these allocated at their start is not recorded",
+			image->arrival->exe);
+		trace_builder_note(trace_builder, TRACE_NOTE_MESSAGE, image->process, TRACE_NONE, 0,
+				   str_get(&line));
+		str_fini(&line);
+	}
+	if (joined == SEGMENT_JOINED || way == DOOR_NEVER)
 		return;
 	// By a signal it may have ended before it could begin.
 	if (joined == SEGMENT_JOINED_NO ||
@@ -780,9 +800,14 @@ static void check_joined(struct process_list *process_list, const struct image *
 		trace_builder->unbegun++;
 		return;
 	}
-	if (image->arrival->first && exit == TRACE_EXIT_CODE && !is_of_loader(exit, value))
+	if (way == DOOR_FIRST && exit == TRACE_EXIT_CODE && !is_of_loader(exit, value))
 		return; // ended before it ran: nothing of it is missing
-	if (is_of_loader(exit, value))
+	if (way == DOOR_CHANGED_LOST)
+		str_format(&line,
+			   "%s is not recorded: who started it changed its memory before it ran, "
+			   "and the recorder could not be brought in again",
+			   image->arrival->exe);
+	else if (is_of_loader(exit, value))
 		str_format(&line,
 			   "%s is not recorded: it ended before its first instruction, with status "
 			   "0x%08" PRIx32 ": a DLL that it needs, or a function of one, is missing",
@@ -792,6 +817,9 @@ static void check_joined(struct process_list *process_list, const struct image *
 			   "%s is not recorded: its limit of %" PRIu64
 			   " descriptors leaves no room for the recorder's two (try: ulimit -n)",
 			   image->arrival->exe, image->arrival->space.files_limit);
+	else if (way != DOOR_KNOCKED)
+		str_format(&line, "%s is not recorded: it has not loaded the recorder",
+			   image->arrival->exe);
 	else
 		str_format(&line, "%s is not recorded: it heard no answer to its hello",
 			   image->arrival->exe);

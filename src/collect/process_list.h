@@ -62,6 +62,9 @@ void process_list_tell_late(const struct process_list *process_list);
 // The process of that pid, also when it has ended; TRACE_NONE: there was none.
 process_id process_list_number(const struct process_list *process_list, uint32_t pid);
 
+// The recorder came into image `id` by another way than was thought.
+void process_list_way(struct process_list *process_list, uint32_t id, enum door_way way);
+
 // The image of that number, if it is kept; NULL: it is not.
 struct image *process_list_image(const struct process_list *process_list, uint32_t id);
 

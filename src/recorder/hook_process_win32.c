@@ -51,10 +51,10 @@ static bool hook_give_up_visit(struct visit *visit, uint32_t was, uint32_t now)
 					   __ATOMIC_RELAXED);
 }
 
-// The collector is asked to invite the child, which has not run yet. Its answer is waited for, as
-// the child would else run without us; for 10 s at most, as the program stands still meanwhile, and
-// somewhat longer where the collector is at it. What it was not asked is counted.
-static void hook_announce(void *process, void *thread)
+// The collector is asked, and its answer is waited for, as a child would else run without us; for
+// 10 s at most, as the program stands still meanwhile, and somewhat longer where the collector is
+// at it. False: it was not asked.
+static bool hook_ask(enum visit_kind kind, uint32_t pid, void *process, void *thread)
 {
 	struct visit *visit = hook_take_visit();
 	uint32_t naps = 0;
@@ -64,25 +64,49 @@ static void hook_announce(void *process, void *thread)
 		kernel_sleep_ns(HOOK_ANSWER_NS);
 		visit = hook_take_visit();
 	}
-	if (!visit) {
-		__atomic_fetch_add(&recording_state->segment->unasked, 1, __ATOMIC_RELAXED);
-		return;
-	}
+	if (!visit)
+		return false;
 	visit->image = recording_state->segment->image;
-	visit->pid = 0; // the collector knows it by the handle
+	visit->kind = kind;
+	visit->pid = pid;
 	visit->process = (uint32_t)(uintptr_t)process;
 	visit->thread = (uint32_t)(uintptr_t)thread;
 	visit->answer = 0;
 	__atomic_store_n(&visit->state, VISIT_ASKED, __ATOMIC_RELEASE);
 	if (hook_await_visit(visit, &naps, HOOK_ANSWER_NAPS) == VISIT_ASKED &&
-	    hook_give_up_visit(visit, VISIT_ASKED, VISIT_FREE)) {
-		__atomic_fetch_add(&recording_state->segment->unasked, 1, __ATOMIC_RELAXED);
-		return;
-	}
+	    hook_give_up_visit(visit, VISIT_ASKED, VISIT_FREE))
+		return false;
 	if (hook_await_visit(visit, &naps, HOOK_TAKEN_NAPS) != VISIT_DONE &&
 	    hook_give_up_visit(visit, VISIT_TAKEN, VISIT_LEFT))
-		return;
+		return true;
 	__atomic_store_n(&visit->state, VISIT_FREE, __ATOMIC_RELEASE);
+	return true;
+}
+
+// A child, which has not run yet. What the collector was not asked is counted.
+static void hook_announce(enum visit_kind kind, void *process, void *thread)
+{
+	if (!hook_ask(kind, 0, process, thread))
+		__atomic_fetch_add(&recording_state->segment->unasked, 1, __ATOMIC_RELAXED);
+}
+
+// Whether a process is to be made of no file: it becomes a copy of this one.
+static bool hook_is_copy(const struct nt_attributes *attributes)
+{
+	size_t bytes = attributes ? attributes->bytes : 0;
+	size_t count = bytes / sizeof(attributes->list[0]); // what is before the list is less
+
+	for (size_t i = 0; i < count; i++)
+		if ((attributes->list[i].kind & 0xffff) == NT_ATTRIBUTE_IMAGE)
+			return false;
+	return true;
+}
+
+// In the copy, which has this thread alone, and nothing of what is mapped for the recorder.
+static void hook_end_copy(void)
+{
+	recording_stop();
+	kernel_set_own(NULL);
 }
 
 // The child begins suspended whatever the program asked for, so that it is invited before its first
@@ -96,23 +120,92 @@ NT_CALL nt_status hook_NtCreateUserProcess(void **process, void **thread, uint32
 {
 	bool follow = recording_phase() == RECORDING_ON &&
 		      !(recording_state->options & SEGMENT_NO_FOLLOW);
+	bool copy = hook_is_copy(attributes), waits = thread_flags & NT_THREAD_SUSPENDED;
 	nt_status status;
 
-	if (!follow)
-		return patch_real.NtCreateUserProcess(process, thread, process_access,
-						      thread_access, process_object, thread_object,
-						      process_flags, thread_flags, parameters, info,
-						      attributes);
-	status = patch_real.NtCreateUserProcess(
-		process, thread, process_access | HOOK_PROCESS_ACCESS,
-		thread_access | HOOK_THREAD_ACCESS, process_object, thread_object, process_flags,
-		thread_flags | NT_THREAD_SUSPENDED, parameters, info, attributes);
-	if (status < 0)
+	if (follow && !copy) {
+		process_access |= HOOK_PROCESS_ACCESS;
+		thread_access |= HOOK_THREAD_ACCESS;
+		thread_flags |= NT_THREAD_SUSPENDED;
+	}
+	status = patch_real.NtCreateUserProcess(process, thread, process_access, thread_access,
+						process_object, thread_object, process_flags,
+						thread_flags, parameters, info, attributes);
+	if (status == NT_COPIED)
+		hook_end_copy();
+	if (!follow || status < 0 || status == NT_COPIED)
 		return status;
-	hook_announce(*process, *thread);
-	if (!(thread_flags & NT_THREAD_SUSPENDED))
-		NtResumeThread(*thread, NULL);
+	if (copy)
+		hook_announce(VISIT_COPIED, *process, *thread);
+	else
+		hook_announce(waits ? VISIT_WAITS : VISIT_BEGINS, *process, *thread);
+	if (!copy && !waits)
+		patch_real.NtResumeThread(*thread, NULL);
 	return status;
+}
+
+// A thread of process `pid` is about to run (0: of an unknown one, for the handle does not let it
+// be asked). It may be a child that has waited for it, and was changed meanwhile.
+static void hook_let_run(uint32_t pid)
+{
+	if (pid != kernel_process_id())
+		hook_ask(VISIT_RESUMES, pid, NULL, NULL);
+}
+
+static bool hook_looks(void)
+{
+	return recording_phase() == RECORDING_ON && recording_child_waits();
+}
+
+static uint32_t hook_pid_of_thread(void *thread)
+{
+	struct nt_thread said;
+
+	if (NtQueryInformationThread(thread, NT_BASIC_INFORMATION, &said, sizeof(said), NULL) < 0)
+		return 0;
+	return (uint32_t)said.client.process;
+}
+
+static uint32_t hook_pid_of(void *process)
+{
+	struct nt_process said;
+
+	if (NtQueryInformationProcess(process, NT_BASIC_INFORMATION, &said, sizeof(said), NULL) < 0)
+		return 0;
+	return (uint32_t)said.pid;
+}
+
+NT_CALL nt_status hook_NtResumeThread(void *thread, uint32_t *count)
+{
+	if (unlikely(hook_looks()))
+		hook_let_run(hook_pid_of_thread(thread));
+	return patch_real.NtResumeThread(thread, count);
+}
+
+NT_CALL nt_status hook_NtAlertResumeThread(void *thread, uint32_t *count)
+{
+	if (unlikely(hook_looks()))
+		hook_let_run(hook_pid_of_thread(thread));
+	return patch_real.NtAlertResumeThread(thread, count);
+}
+
+NT_CALL nt_status hook_NtResumeProcess(void *process)
+{
+	if (unlikely(hook_looks()))
+		hook_let_run(hook_pid_of(process));
+	return patch_real.NtResumeProcess(process);
+}
+
+// The first thread that runs makes a process ready, whichever it is.
+NT_CALL nt_status hook_NtCreateThreadEx(void **thread, uint32_t access, void *object, void *process,
+					void *start, void *argument, uint32_t flags,
+					uintptr_t zero_bits, size_t stack_commit,
+					size_t stack_reserve, void *attributes)
+{
+	if (unlikely(process != NT_SELF && hook_looks()))
+		hook_let_run(hook_pid_of(process));
+	return patch_real.NtCreateThreadEx(thread, access, object, process, start, argument, flags,
+					   zero_bits, stack_commit, stack_reserve, attributes);
 }
 
 // The status is only said: a process that ends otherwise has nothing less in its trace.

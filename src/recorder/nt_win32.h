@@ -18,6 +18,7 @@ typedef int32_t nt_status;
 // NT_ in front and without what they have there (STATUS_, MEM_, PAGE_, FILE_).
 enum {
 	NT_SUCCESS = 0,
+	NT_COPIED = 0x129, // of NtCreateUserProcess, in the process that is a copy of its parent
 	NT_ERROR_HANDLE = (int32_t)0xc0000008,     // nothing has that handle
 	NT_ERROR_CID = (int32_t)0xc000000b,        // no such process or thread
 	NT_ERROR_MEMORY = (int32_t)0xc0000017,     // no address space, or no memory
@@ -123,6 +124,29 @@ struct nt_process {
 	uintptr_t affinity, priority, pid, parent;
 };
 
+// What NtQueryInformationThread says of NT_BASIC_INFORMATION. `teb` is an address in its process.
+struct nt_thread {
+	nt_status status;
+	void *teb;
+	struct nt_client client;
+	uintptr_t affinity;
+	int32_t priority, base_priority;
+};
+
+// The list of what a process is created with (PS_ATTRIBUTE_LIST): `bytes` in all. The lowest 16
+// bits of `kind` say what it is: 5, the file of its image, which a copy of a process has not.
+struct nt_attributes {
+	size_t bytes;
+	struct {
+		uintptr_t kind;
+		size_t size;
+		uintptr_t value;
+		size_t *length;
+	} list[];
+};
+
+enum { NT_ATTRIBUTE_IMAGE = 5 };
+
 // What NtQuerySystemInformation says of NT_BASIC_INFORMATION. `page` and `granularity` are bytes:
 // what is mapped, and what reservations begin at multiples of.
 struct nt_system {
@@ -223,6 +247,13 @@ typedef NT_CALL void nt_dll_told(uint32_t reason, const struct nt_dll_notice *no
 	  (void **process, void **thread, uint32_t process_access, uint32_t thread_access,         \
 	   void *process_object, void *thread_object, uint32_t process_flags,                      \
 	   uint32_t thread_flags, void *parameters, void *info, void *attributes))                 \
+	X(nt_status, NtCreateThreadEx,                                                             \
+	  (void **thread, uint32_t access, void *object, void *process, void *start,               \
+	   void *argument, uint32_t flags, uintptr_t zero_bits, size_t stack_commit,               \
+	   size_t stack_reserve, void *attributes))                                                \
+	X(nt_status, NtResumeThread, (void *thread, uint32_t *count))                              \
+	X(nt_status, NtAlertResumeThread, (void *thread, uint32_t *count))                         \
+	X(nt_status, NtResumeProcess, (void *process))                                             \
 	X(nt_status, NtAllocateVirtualMemoryEx,                                                    \
 	  (void *process, void **at, size_t *bytes, uint32_t type, uint32_t protection,            \
 	   void *parameters, uint32_t count))                                                      \
@@ -271,7 +302,6 @@ NT nt_status NtQueryInformationThread(void *thread, uint32_t what, void *out, ui
 				      uint32_t *length);
 NT nt_status NtQueryVirtualMemory(void *process, const void *at, uint32_t what, void *out,
 				  size_t size, size_t *length);
-NT nt_status NtResumeThread(void *thread, uint32_t *count);
 NT nt_status NtSetInformationObject(void *handle, uint32_t what, const void *in, uint32_t size);
 NT nt_status NtSetEvent(void *event, int32_t *state);
 // NT_SUCCESS: it is signalled, as a thread is that has ended. 0 as a time asks and does not wait.

@@ -34,7 +34,7 @@ struct patch_hook {
 	void *hook;
 };
 
-enum { PATCH_HOOKS_MAX = 24 };
+enum { PATCH_HOOKS_MAX = 32 };
 
 // Hears of a function that could not be hooked, or (`hooked`) only on top of another's hook, and
 // why. `why` is the end of a sentence that begins with the name. Both are constant.

@@ -75,6 +75,15 @@ struct visit *recording_visits(void)
 		       : NULL;
 }
 
+bool recording_child_waits(void)
+{
+	const uint8_t *session = recording_session_view;
+
+	return session &&
+	       __atomic_load_n((const uint32_t *)(const void *)(session + INVITE_WAITING_AT),
+			       __ATOMIC_ACQUIRE);
+}
+
 void recording_keep_small(void *, size_t)
 {
 }

@@ -15,6 +15,9 @@ HIDDEN bool recording_accept(struct invite *invite);
 HIDDEN void *recording_bell(void);
 HIDDEN struct visit *recording_visits(void);
 
+// Whether a child that is invited waits to be let run by a program of the recording.
+HIDDEN bool recording_child_waits(void);
+
 // More memory of ours: our own image, the invitation.
 HIDDEN void recording_note_own(void *at, size_t bytes);
 

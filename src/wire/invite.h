@@ -16,6 +16,11 @@
 // *visit* in the session: the child's handles, as they are in the asking process. The collector
 // duplicates those out of it, makes a segment, invites the child, and answers.
 //
+// A child that the program itself wants suspended may be changed by it before it runs: its image
+// may be replaced, and what was written there to bring us in goes with it. So the session counts
+// those that wait, and while there are any, who lets a thread of another process run leaves a visit
+// too. The collector looks whether the child will still load us, and else finds another way in.
+//
 // The segment's memory is reserved; who uses a part of it first commits it. The host commits all
 // in front of the rings, and the guest each ring that it opens.
 //
@@ -27,12 +32,14 @@
 #include "wire/segment.h"
 
 enum {
-	INVITE_VERSION = 1,  // of the layout of both structs
+	INVITE_VERSION = 2,  // of the layout of both structs
 	INVITE_BYTES = 4096, // of the region, at least
 	INVITE_MAGIC_BYTES = 16,
 	INVITE_SESSION_BYTES = 64 << 10, // of the section: clock page and visits
 	INVITE_VISITS_AT = 4096,         // in the session
 	INVITE_VISITS_MAX = 64,          // that may be under way at a time
+	INVITE_WAITING_AT = 8192,        // in the session: _Atomic uint32_t, by the collector: how
+					 // many invited children wait to be let run by programs
 };
 
 #define INVITE_MAGIC                                                                             \
@@ -87,19 +94,28 @@ enum visit_state {
 	VISIT_LEFT = 5,  // and nobody waits for the answer any more
 };
 
-// One request for a child to be invited, in the session. The guest waits for the answer, though not
-// for ever, before it lets the child run.
+// What a visit asks for.
+enum visit_kind {
+	VISIT_BEGINS = 0,  // a child to be invited, which the guest lets run then
+	VISIT_WAITS = 1,   // the same, but the program will let it run
+	VISIT_RESUMES = 2, // a child that waits is about to run: `pid`, or 0: any
+	VISIT_COPIED = 3,  // nothing: the child is a copy of the program (a fork), and not recorded
+};
+
+// One request, in the session. The guest waits for the answer, though not for ever, before it lets
+// the child run.
 struct visit {
 	_Atomic uint32_t state;   // enum visit_state
 	uint32_t image;           // who asks
-	uint32_t pid;             // the child's
+	uint32_t pid;             // the child's; 0: the collector knows it by the handle
 	uint32_t answer;          // 0: it will be recorded
 	uint32_t process, thread; // handles, in the asking process
-	uint32_t reserved[2];
+	uint32_t kind;            // enum visit_kind
+	uint32_t reserved;
 };
 
 _Static_assert(sizeof(struct invite) <= INVITE_BYTES, "an invitation fits its region");
 _Static_assert(sizeof(struct visit) == 32, "the same for programs of either size");
 _Static_assert(sizeof(struct segment_clock) <= INVITE_VISITS_AT, "visits come after the clock");
-_Static_assert(INVITE_VISITS_AT + INVITE_VISITS_MAX * sizeof(struct visit) <= INVITE_SESSION_BYTES,
-	       "and fit into the session");
+_Static_assert(INVITE_VISITS_AT + INVITE_VISITS_MAX * sizeof(struct visit) <= INVITE_WAITING_AT,
+	       "and end before the count");
