@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <io.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -685,7 +686,7 @@ bool file_read_all(int fd, struct str *out, struct err *err)
 // It has a name here, and goes with its handle.
 int file_temp(struct err *err)
 {
-	static unsigned serial;
+	static _Atomic unsigned serial;
 	wchar_t folder[MAX_PATH + 2];
 	struct str path = { 0 };
 	DWORD count = GetTempPathW(MAX_PATH + 1, folder);
@@ -694,7 +695,8 @@ int file_temp(struct err *err)
 	wide_add(&path, (const uint16_t *)folder, count);
 	// Our number and a count: two processes, and two files of one, do not meet. GetTempPathW
 	// ends in a backslash.
-	str_format(&path, "tidemark-%lu-%u.tmp", GetCurrentProcessId(), serial++);
+	str_format(&path, "tidemark-%lu-%u.tmp", GetCurrentProcessId(),
+		   atomic_fetch_add(&serial, 1));
 	fd = file_open(str_get(&path), FILE_WRITE | FILE_NEW | FILE_VANISHES);
 	if (fd < 0)
 		err_errno(err, errno, "cannot create %s", str_get(&path));

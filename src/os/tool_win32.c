@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <io.h>
+#include <stdatomic.h>
 #include <windows.h>
 
 #include <psapi.h>
@@ -136,12 +137,12 @@ bool tool_folder(struct str *path, struct err *err)
 {
 	// Process ids are used again: where an old folder is in the way, making it fails, with its
 	// name.
-	static unsigned serial;
+	static _Atomic unsigned serial;
 	wchar_t folder[MAX_PATH + 2];
 	DWORD count = GetTempPathW(MAX_PATH + 1, folder);
 
 	wide_add(path, (const uint16_t *)folder, count);
-	str_format(path, "tidemark-%u-%u", tool_own_pid(), serial++);
+	str_format(path, "tidemark-%u-%u", tool_own_pid(), atomic_fetch_add(&serial, 1));
 	if (file_make_folder(str_get(path), true))
 		return true;
 	err_errno(err, errno, "cannot make %s", str_get(path));
