@@ -180,7 +180,7 @@ static char *exe_of(HANDLE process)
 }
 
 // What a guest on Linux says in its hello is found out here, from outside.
-static void fill_hello(struct door_arrival *arrival, HANDLE process)
+static void fill_hello(struct door_arrival *arrival, HANDLE process, bool runs)
 {
 	struct segment_hello *hello = &arrival->hello;
 	size_t length = strlen(arrival->exe);
@@ -188,7 +188,7 @@ static void fill_hello(struct door_arrival *arrival, HANDLE process)
 	*hello = (struct segment_hello){
 		.magic = SEGMENT_MAGIC,
 		.version = SEGMENT_VERSION,
-		.start = SEGMENT_START_EXEC,
+		.start = runs ? SEGMENT_START_ATTACH : SEGMENT_START_EXEC,
 		.pid = arrival->pid,
 		.parent_pid = arrival->parent_pid,
 		.abi = invite_is_narrow(process) ? 32 : 64,
@@ -242,7 +242,7 @@ static bool invite(struct door *door, HANDLE process, HANDLE thread, uint32_t pi
 	arrival->parent_pid = peer_parent(pid);
 	arrival->args = peer_args(pid, &arrival->args_count);
 	arrival->exe = exe_of(process);
-	fill_hello(arrival, process);
+	fill_hello(arrival, process, thread == NULL);
 	if (!share_open(&arrival->share, call.image, call.options, door->options->info.sample_bytes,
 			err)) {
 		door_arrival_free(arrival);
