@@ -843,6 +843,24 @@ static void check_hooks(struct process_list *process_list, const struct image *i
 	str_fini(&line);
 }
 
+// Memory of the recorder's own for which a Windows program's table of it had no place.
+static void check_own(struct process_list *process_list, const struct image *image)
+{
+	uint32_t unknown = atomic_load(&image->share.segment->own_unknown);
+	struct str line = { 0 };
+
+	if (unknown == 0)
+		return;
+	str_format(&line,
+		   "%s: %" PRIu32 " piece%s of the recorder's own memory (lanes of threads) %s "
+		   "counted as its memory: only 32,768 are known apart",
+		   image->arrival->exe, unknown, unknown == 1 ? "" : "s",
+		   unknown == 1 ? "is" : "are");
+	trace_builder_note(process_list->trace_builder, TRACE_NOTE_MESSAGE, image->process,
+			   TRACE_NONE, 0, str_get(&line));
+	str_fini(&line);
+}
+
 // Children of a Windows program of which the collector was not asked: it did not look for so long.
 static void check_unasked(struct process_list *process_list, const struct image *image)
 {
@@ -880,6 +898,7 @@ static bool tell_end(struct process_list *process_list, struct image *image, boo
 	check_joined(process_list, image, exit, value);
 	check_hooks(process_list, image);
 	check_unasked(process_list, image);
+	check_own(process_list, image);
 	trace_builder_time(process_list->trace_builder,
 			   running ? process_list->trace_builder->stopped_ns : image->exited_ns);
 	take_counts(process_list, image);

@@ -18,7 +18,7 @@
 struct recording_state *recording_state;
 
 enum {
-	RECORDING_REGIONS_MAX = 8192,
+	RECORDING_REGIONS_MAX = 32768,
 	RECORDING_FRAMES_FIRST = 1 << 16,
 	RECORDING_RING_TRIES = 16,
 	RECORDING_SILENT_NS = 200000000, // no beat and no such process: the collector is gone
@@ -36,14 +36,17 @@ static _Atomic uint32_t recording_regions_count;
 static void *recording_segment_section, *recording_bell_event;
 static uint8_t *recording_session_view;
 
-// Each is ours until the process ends, so the table only grows; what does not fit into 8,192 is
-// counted as the program's.
+// Each is ours until the process ends, so the table only grows; what does not fit is counted as the
+// program's, and the segment says how many.
 static void recording_note_region(void *at, size_t bytes, bool shared)
 {
 	uint32_t i = __atomic_fetch_add(&recording_regions_count, 1, __ATOMIC_RELAXED);
 
 	if (i < RECORDING_REGIONS_MAX)
 		recording_regions[i] = (struct recording_region){ (uintptr_t)at, bytes, shared };
+	else if (recording_state && recording_state->segment)
+		__atomic_store_n(&recording_state->segment->own_unknown,
+				 i + 1 - RECORDING_REGIONS_MAX, __ATOMIC_RELAXED);
 	vm_own(at, bytes, false);
 }
 

@@ -49,7 +49,7 @@
 
 enum {
 	SEGMENT_MAGIC = 0x4d534454, // "TDSM"
-	SEGMENT_VERSION = 14,       // of the layout: the collector refuses others
+	SEGMENT_VERSION = 15,       // of the layout: the collector refuses others
 
 	SEGMENT_LANES_MAX = 4096,     // lane 0 included
 	SEGMENT_FRAMES_MAX = 1 << 20, // ids, of which 0 is none
@@ -376,10 +376,12 @@ struct segment {
 	_Atomic uint32_t exit_status;
 	_Atomic uint64_t rss_max;         // highest resident memory that the guest has seen, bytes
 	_Atomic uint64_t calls_elsewhere; // on the memory of other processes: not recorded
-	_Atomic uint32_t code_open; // Windows: 1: the program has made hooked code writable, and
-				    // whether the hooks are still there was not looked at since
-	_Atomic uint32_t unasked;   // Windows: children that run without having been invited
-	_Atomic uint32_t heard;     // by the collector: enum segment_heard
+	_Atomic uint32_t code_open;   // Windows: 1: the program has made hooked code writable, and
+				      // whether the hooks are still there was not looked at since
+	_Atomic uint32_t unasked;     // Windows: children that run without having been invited
+	_Atomic uint32_t heard;       // by the collector: enum segment_heard
+	_Atomic uint32_t own_unknown; // Windows: pieces of the recorder's own memory that are taken
+				      // for the program's
 	// Calls on memory by tasks that share it and that the C library does not know as threads
 	// (Linux): not recorded.
 	_Alignas(8) _Atomic uint64_t calls_strangers;
