@@ -140,7 +140,7 @@ static int hidden_allocator_constant(const struct pe *pe)
 						 hidden_allocator_texts[k].text,
 						 hidden_allocator_texts[k].rare))
 				return k;
-		if (!pe->is_dll && hidden_allocator_has_go(section->bytes, section->bytes_count))
+		if (hidden_allocator_has_go(section->bytes, section->bytes_count))
 			go = HIDDEN_ALLOCATOR_GO;
 	}
 	return go;
@@ -157,6 +157,8 @@ int hidden_allocator_in_image(const char *path)
 		{ "?Start@node@@YAHHQAPAD@Z", HIDDEN_ALLOCATOR_NODE },
 		{ "JNI_CreateJavaVM", HIDDEN_ALLOCATOR_JAVA },
 		{ "coreclr_execute_assembly", HIDDEN_ALLOCATOR_NET },
+		{ "DotNetRuntimeInfo", HIDDEN_ALLOCATOR_NET },        // a single file
+		{ "DotNetRuntimeDebugHeader", HIDDEN_ALLOCATOR_NET }, // compiled beforehand
 		{ "rb_profile_frames", HIDDEN_ALLOCATOR_RUBY },
 		{ "zend_mm_get_heap", HIDDEN_ALLOCATOR_PHP },
 		{ "perl_parse", HIDDEN_ALLOCATOR_PERL },

@@ -436,6 +436,12 @@ static void read_note(struct image *image, uint16_t type, struct payload payload
 	}
 }
 
+// A library of Go's may have any name: what it maps is known by its file, as an allocator's is.
+static bool is_go_library(const struct hidden_allocator *each)
+{
+	return each->name[0] && strcmp(each->what, "Go") == 0;
+}
+
 void notes_reader_tell_hidden(struct image *image)
 {
 	struct str text = { 0 };
@@ -449,12 +455,15 @@ void notes_reader_tell_hidden(struct image *image)
 		if (each->language) {
 			trace_builder_note(image->trace_builder, TRACE_NOTE_INTERPRETER,
 					   image->process, TRACE_NONE, 0, each->what);
-			continue;
+			if (!is_go_library(each))
+				continue;
 		}
 		str_clear(&text);
 		str_format(&text, "%s%s%s", each->what, each->name[0] ? " " : "", each->name);
 		trace_builder_note(image->trace_builder, TRACE_NOTE_ALLOCATOR, image->process,
 				   TRACE_NONE, TRACE_SEEN_STRIPPED, str_get(&text));
+		if (each->language)
+			continue;
 		str_clear(&text);
 		hidden_allocator_explain(each, &text);
 		trace_builder_warn(image->trace_builder, image->process, str_get(&text));

@@ -62,8 +62,17 @@ for BITS in libwin.WIDTHS:
     said(BITS, "the text elsewhere", record(BITS, "speaks.exe"), None)
     shutil.copy("plain.exe", "Dart.exe")
     said(BITS, "Dart's name", record(BITS, "Dart.exe"), "Dart heap")
-    build(BITS, "jvm.dll", "-shared", "-DSIGN_JAVA")
-    said(BITS, "Java's library", record(BITS, "plain.exe", libwin.windows_path("jvm.dll")), "Java VM", "java",
-         "the collector's heap as mappings")
+    build(BITS, "jvm.dll", "-shared", "-DLIBRARY=JNI_CreateJavaVM")
+    said(BITS, "Java's library", record(BITS, "plain.exe", libwin.windows_path("jvm.dll"), "JNI_CreateJavaVM"), "Java VM",
+         "java", "the collector's heap as mappings")
+    build(BITS, "gopher.dll", "-shared", "-DSIGN_GO", "-DLIBRARY=Work")
+    process = said(BITS, "a library of Go's", record(BITS, "plain.exe", libwin.windows_path("gopher.dll"), "Work"),
+                   "Go heap", "Go", GO)
+    check(f"{BITS} bits: info says which library it is",
+          [(each["name"], each["file"].split("\\")[-1]) for each in process["allocators"]] == [("Go", "gopher.dll")], process)
+    for SIGN in ("DotNetRuntimeInfo", "DotNetRuntimeDebugHeader"):
+        build(BITS, "single.exe", f"-DSIGN_NET={SIGN}")
+        said(BITS, f".NET inside of a program, {SIGN}", record(BITS, "single.exe"), ".NET heap", ".NET",
+             "the collector's heap as mappings")
 libwin.end_prefix()
 libwin.end()

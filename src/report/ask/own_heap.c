@@ -63,7 +63,14 @@ struct own_heap {
 // The texts are constants.
 static const char *own_heap_hidden(const char *file, const struct trace_process *process)
 {
-	static const char *const known[] = { "jemalloc", "mimalloc", "tcmalloc" };
+	static const struct {
+		const char *name, *heap;
+	} known[] = {
+		{ "jemalloc", "jemalloc" },
+		{ "mimalloc", "mimalloc" },
+		{ "tcmalloc", "tcmalloc" },
+		{ "Go", "Go heap" },
+	};
 
 	for (uint32_t i = 0; process && i < process->allocators_count; i++) {
 		const struct trace_allocator *each = &process->allocators[i];
@@ -72,8 +79,8 @@ static const char *own_heap_hidden(const char *file, const struct trace_process 
 		    strcmp(file, names_file(each->file ? each->file : process->exe)) != 0)
 			continue;
 		for (size_t k = 0; k < sizeof(known) / sizeof(*known); k++)
-			if (strcmp(each->name, known[k]) == 0)
-				return known[k];
+			if (strcmp(each->name, known[k].name) == 0)
+				return known[k].heap;
 	}
 	return NULL;
 }
@@ -240,8 +247,11 @@ const char *own_heap_slabs(struct names *names, stack_id stack)
 
 const char *own_heap_advice(const char *heap, bool windows)
 {
-	if (strcmp(heap, "Python heap") == 0 && !windows)
-		return "record it with --language-heaps, which tells of each object there";
+	if (strcmp(heap, "Python heap") == 0)
+		return windows ? "record it with PYTHONMALLOC=malloc in its environment: each "
+				 "object there is then a block of malloc's"
+			       : "record it with --language-heaps, which tells of each object "
+				 "there";
 	if (strcmp(heap, "Zend heap") == 0)
 		return "record it with USE_ZEND_ALLOC=0 in its environment: each block there is "
 		       "then one of malloc's";

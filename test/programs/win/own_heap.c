@@ -9,6 +9,9 @@
 __attribute__((used, aligned(32))) static const unsigned char sign[] = {
 	0xf1, 0xff, 0xff, 0xff, 0, 0, 1, sizeof(void *)
 };
+#elif defined SIGN_NET
+// A single file has the runtime inside.
+__attribute__((used)) __declspec(dllexport) char SIGN_NET[] = "runtime";
 #elif defined SIGN_MIMALLOC
 __attribute__((used)) static const char sign[] = "mimalloc: warning: ";
 #elif defined SIGN_ONLY
@@ -26,9 +29,9 @@ __attribute__((noinline)) static void refill(void)
 		memset(VirtualAlloc(NULL, bytes, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE), 1, 1);
 }
 
-#ifdef SIGN_JAVA
-// A library that the program loads.
-__declspec(dllexport) void JNI_CreateJavaVM(void)
+#ifdef LIBRARY
+// The program loads it, and calls this.
+__declspec(dllexport) void LIBRARY(void)
 {
 	refill();
 }
@@ -37,9 +40,8 @@ int main(int argc, char **argv)
 {
 	void (*create)(void) = refill;
 
-	if (argc > 1)
-		create = (void (*)(void))(void *)GetProcAddress(LoadLibraryA(argv[1]),
-								"JNI_CreateJavaVM");
+	if (argc > 2)
+		create = (void (*)(void))(void *)GetProcAddress(LoadLibraryA(argv[1]), argv[2]);
 	create();
 	puts("done");
 	return 0;
