@@ -803,7 +803,7 @@ static void enter_say_inside(void)
 
 	if (inside_full && !said)
 		notes_message(NOTE_MESSAGE_OTHER,
-			      "more than 64 libraries have allocators, or are needed by one: what "
+			      "more than 256 libraries have allocators, or are needed by one: what "
 			      "others ask for inside of an allocator's call counts as a call of "
 			      "the program's");
 	said = inside_full;

@@ -20,7 +20,7 @@
 #include "recorder/static_linux.h"
 
 enum {
-	INSIDE_LIBRARIES_MAX = 64,
+	INSIDE_LIBRARIES_MAX = 256,
 	INSIDE_KEPT_MAX = 1000,
 	INSIDE_OWN_MAX = 32,
 	INSIDE_KEPT_PLACES = 4096,
