@@ -257,18 +257,26 @@ static inline __attribute__((always_inline)) bool capture_holds(const struct cap
 								const struct capture_entry *top)
 {
 	const struct capture_entry *at = capture->entries + 1;
-	uintptr_t differs = 0;
 
-	for (; top - at >= 4; at += 4)
-		differs |= (*(const uintptr_t *)at[0].slot ^ at[0].pc) |
-			   (*(const uintptr_t *)at[1].slot ^ at[1].pc) |
-			   (*(const uintptr_t *)at[2].slot ^ at[2].pc) |
-			   (*(const uintptr_t *)at[3].slot ^ at[3].pc);
-	for (; at < top; at++)
-		differs |= *(const uintptr_t *)at->slot ^ at->pc;
-	for (uint32_t i = 0; unlikely(i < capture->saves_count); i++)
-		differs |= *(const uintptr_t *)capture->saves[i].at ^ capture->saves[i].value;
-	return !differs;
+	// Each word is compared by itself: a branch that is hardly ever taken costs less than to
+	// gather what differs.
+	for (const struct capture_entry *end = top - 3; at < end; at += 4) {
+		if (unlikely(*(const uintptr_t *)at[0].slot != at[0].pc) ||
+		    unlikely(*(const uintptr_t *)at[1].slot != at[1].pc) ||
+		    unlikely(*(const uintptr_t *)at[2].slot != at[2].pc) ||
+		    unlikely(*(const uintptr_t *)at[3].slot != at[3].pc))
+			return false;
+	}
+	if (((top - at) & 2) && (unlikely(*(const uintptr_t *)at[0].slot != at[0].pc) ||
+				 unlikely(*(const uintptr_t *)at[1].slot != at[1].pc)))
+		return false;
+	if (((top - at) & 1) && unlikely(*(const uintptr_t *)top[-1].slot != top[-1].pc))
+		return false;
+	for (uint32_t i = 0; unlikely(i < capture->saves_count); i++) {
+		if (unlikely(*(const uintptr_t *)capture->saves[i].at != capture->saves[i].value))
+			return false;
+	}
+	return true;
 }
 
 // Whether the stack of the caller of the function whose frame address is `frame` is proven to be
@@ -279,9 +287,11 @@ static inline __attribute__((always_inline)) bool capture_is_same(const struct c
 	const struct capture_entry *top = capture->entries + capture->joinable;
 	uintptr_t rbp = capture->rbps[capture->joinable];
 
-	return top->slot == (uintptr_t)(frame + 1) && top->pc == frame[1] &&
-	       capture->epoch == atomic_load_explicit(&capture_epoch, memory_order_relaxed) &&
-	       (rbp == CAPTURE_RBP_ANY || rbp == frame[0]) && capture_holds(capture, top);
+	return likely(top->slot == (uintptr_t)(frame + 1)) && likely(top->pc == frame[1]) &&
+	       likely(capture->epoch ==
+		      atomic_load_explicit(&capture_epoch, memory_order_relaxed)) &&
+	       (likely(rbp == CAPTURE_RBP_ANY) || likely(rbp == frame[0])) &&
+	       likely(capture_holds(capture, top));
 }
 
 // The same for a stack whose innermost frame is at another place of the same function, as with

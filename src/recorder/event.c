@@ -299,11 +299,12 @@ COLD void event_sample(uint32_t turn, uint32_t type, uint32_t fields, const stru
 		lane->limit = lane->open_limit;
 }
 
-void event_changed(uint32_t type, uint64_t address, uint64_t size, const uintptr_t *frame)
+uint64_t event_changed(uint32_t type, uint64_t address, uint64_t size, const uintptr_t *frame)
 {
 	uint32_t fields = EVENT_ADDRESS | EVENT_SIZE | EVENT_STACK;
 
 	if (unlikely(lane_get_mine()->verify != NULL) ||
 	    unlikely(!event_short(EVENT_SHORT_CHANGED, type, fields, address, size, frame)))
 		event_record(type, fields, address, size, 0, frame);
+	return address;
 }

@@ -263,6 +263,8 @@ static inline __attribute__((always_inline)) uint8_t *event_short_stack(struct l
 	return event_put_stack(lane, start, at);
 }
 
+_Static_assert(ORDER_LARGE_BYTES <= 1 << 15, "a size of two bytes, at most");
+
 // Append and publish the event if nothing is special: the lane has room and its owner, it is still
 // the same tick, the block is not large, and the address's page was ours. False: nothing was done.
 // Afterwards the lane is not busy, in either case.
@@ -272,6 +274,7 @@ static inline __attribute__((always_inline)) bool event_short(enum event_short w
 {
 	struct lane *lane = lane_get_mine();
 	uint64_t limit, head, delta;
+	uint32_t length, bytes;
 	uint8_t *start, *at;
 
 	if ((fields & EVENT_SIZE) && unlikely(size >= ORDER_LARGE_BYTES))
@@ -295,25 +298,26 @@ static inline __attribute__((always_inline)) bool event_short(enum event_short w
 	// From here on the event is written, as event_put would, unless there is no room for its
 	// stack.
 	start = lane_at(lane, head);
-	at = start + 2;
 	delta = address - lane->address;
 	delta = (delta << 1) ^ (uint64_t)((int64_t)delta >> 63);
 	lane->address = address;
-	event_store(at, delta);
-	at += event_bytes(delta);
-	type |= event_bytes(delta) << LANE_ADDRESS_SHIFT;
+	event_store(start + 2, delta);
+	length = event_bytes(delta);
+	type |= length << LANE_ADDRESS_SHIFT;
+	length += 2;
 	if (fields & EVENT_SIZE) {
-		event_store(at, size);
-		at += event_bytes(size);
-		type |= event_bytes(size) << LANE_SIZE_SHIFT;
+		event_store(start + length, size);
+		bytes = (uint32_t)(size + 0xff00) >> 15; // 1 below 256, 2 below ORDER_LARGE_BYTES
+		length += bytes;
+		type |= bytes << LANE_SIZE_SHIFT;
 	}
 	if (way == EVENT_SHORT_CHANGED && (fields & EVENT_STACK)) {
-		at = event_short_stack(lane, start, at, &type, frame);
-		at = likely(at) ? at : start;
+		at = event_short_stack(lane, start, start + length, &type, frame);
+		length = likely(at) ? (uint32_t)(at - start) : 0;
 	}
 	// A stack that could not be written leaves nothing: the head does not move.
 	__builtin_memcpy(start, &type, 2);
-	head += (uint64_t)(at - start);
+	head += length;
 	lane->head = head;
 	__atomic_store_n(&lane->shared->head, head, __ATOMIC_RELEASE);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -333,4 +337,6 @@ event_quick(uint32_t type, uint32_t fields, uint64_t address, uint64_t size, con
 
 // An allocation that event_quick could not append; address, size and stack are all it has. Its
 // stack is most likely another one. What the short way does not take goes by event_record.
-HIDDEN void event_changed(uint32_t type, uint64_t address, uint64_t size, const uintptr_t *frame);
+// Returns `address`.
+HIDDEN uint64_t event_changed(uint32_t type, uint64_t address, uint64_t size,
+			      const uintptr_t *frame);

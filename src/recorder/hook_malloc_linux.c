@@ -78,25 +78,45 @@ static __attribute__((noinline)) void *hook_malloc_watched(size_t size,
 	return ptr;
 }
 
-// What is no sample must cost next to nothing: so that is known before anything else.
-HOOK void *malloc HOOK_ARGUMENTS(size_t size)
+// It returned NULL, or what the program says of itself is to be looked at.
+static __attribute__((noinline)) void *hook_malloc_otherwise(void *ptr, size_t size,
+							     const uintptr_t *frame)
 {
-	struct event_call call = { 0, size, 0, HOOK_FRAME };
-	void *ptr;
+	struct event_call call = { (uintptr_t)ptr, size, 0, frame };
 
-	if (unlikely(inside_watched))
-		return hook_malloc_watched(size, HOOK_FRAME HOOK_GIVES_REAL);
-	if (INSIDE_OWN(HOOK_FRAME))
-		return HOOK_REAL(malloc)(size);
-	if (unlikely(sample_mean)) {
-		if (likely(sample_passes(&sample_way, size)))
-			return HOOK_REAL(malloc)(size);
-		return hook_malloc_sampled(size, HOOK_FRAME HOOK_GIVES_REAL);
-	}
-	ptr = HOOK_REAL(malloc)(size);
-	call.address = (uintptr_t)ptr;
 	if (likely(ptr || size))
 		hook_allocated(LANE_MALLOC, 0, &call);
+	return ptr;
+}
+
+// What is no sample must cost next to nothing.
+static __attribute__((noinline)) void *hook_malloc_seldom(size_t size,
+							  const uintptr_t *frame HOOK_TAKES_REAL)
+{
+	if (unlikely(sample_seldom.watched))
+		return hook_malloc_watched(size, frame HOOK_GIVES_REAL);
+	if (INSIDE_OWN(frame) || likely(sample_passes(&sample_way, size)))
+		return HOOK_REAL(malloc)(size);
+	return hook_malloc_sampled(size, frame HOOK_GIVES_REAL);
+}
+
+// What nearly all calls do is here and in free, and each other way ends them with a jump: so few
+// registers are saved.
+HOOK void *malloc HOOK_ARGUMENTS(size_t size)
+{
+	void *ptr;
+
+	if (unlikely(sample_seldom.any))
+		return hook_malloc_seldom(size, HOOK_FRAME HOOK_GIVES_REAL);
+	if (INSIDE_OWN(HOOK_FRAME))
+		return HOOK_REAL(malloc)(size);
+	ptr = HOOK_REAL(malloc)(size);
+	if (unlikely(!ptr) || unlikely(client_state))
+		return hook_malloc_otherwise(ptr, size, HOOK_FRAME);
+	if (unlikely(!event_quick(LANE_MALLOC, EVENT_ADDRESS | EVENT_SIZE | EVENT_STACK,
+				  (uintptr_t)ptr, size, HOOK_FRAME)))
+		return (void *)(uintptr_t)event_changed(LANE_MALLOC, (uintptr_t)ptr, size,
+							HOOK_FRAME);
 	return ptr;
 }
 
@@ -141,18 +161,44 @@ static COLD void hook_free_sampled(void *ptr, const uintptr_t *frame HOOK_TAKES_
 	HOOK_REAL(free)(ptr);
 }
 
-HOOK void free HOOK_ARGUMENTS(void *ptr)
+static __attribute__((noinline)) void hook_free_seldom(void *ptr,
+						       const uintptr_t *frame HOOK_TAKES_REAL)
 {
-	if (unlikely(inside_watched))
-		hook_free_watched(ptr, HOOK_FRAME HOOK_GIVES_REAL);
-	else if (INSIDE_OWN(HOOK_FRAME))
-		HOOK_REAL(free)(ptr);
-	else if (likely(!sample_mean))
-		hook_free(ptr, HOOK_FRAME HOOK_GIVES_REAL);
-	else if (likely(sample_passed((uintptr_t)ptr)))
+	if (unlikely(sample_seldom.watched))
+		hook_free_watched(ptr, frame HOOK_GIVES_REAL);
+	else if (INSIDE_OWN(frame) || likely(sample_passed((uintptr_t)ptr)))
 		HOOK_REAL(free)(ptr);
 	else
-		hook_free_sampled(ptr, HOOK_FRAME HOOK_GIVES_REAL);
+		hook_free_sampled(ptr, frame HOOK_GIVES_REAL);
+}
+
+// Frees have stacks, or there are heaps of a language; or there is no block.
+static __attribute__((noinline)) void hook_free_otherwise(void *ptr,
+							  const uintptr_t *frame HOOK_TAKES_REAL)
+{
+	hook_free(ptr, frame HOOK_GIVES_REAL);
+}
+
+// The event is not for the short way.
+static __attribute__((noinline)) void hook_free_put(void *ptr,
+						    const uintptr_t *frame HOOK_TAKES_REAL)
+{
+	event_record(LANE_FREE, EVENT_ADDRESS, (uintptr_t)ptr, 0, 0, frame);
+	HOOK_REAL(free)(ptr);
+}
+
+HOOK void free HOOK_ARGUMENTS(void *ptr)
+{
+	if (unlikely(sample_seldom.any))
+		hook_free_seldom(ptr, HOOK_FRAME HOOK_GIVES_REAL);
+	else if (INSIDE_OWN(HOOK_FRAME))
+		HOOK_REAL(free)(ptr);
+	else if (unlikely(!ptr) || unlikely(lane_get_mine()->frees_seldom))
+		hook_free_otherwise(ptr, HOOK_FRAME HOOK_GIVES_REAL);
+	else if (unlikely(!event_quick(LANE_FREE, EVENT_ADDRESS, (uintptr_t)ptr, 0, NULL)))
+		hook_free_put(ptr, HOOK_FRAME HOOK_GIVES_REAL);
+	else
+		HOOK_REAL(free)(ptr);
 }
 
 #ifndef HOOK_ENTERED

@@ -36,7 +36,7 @@ struct inside_library {
 	bool program; // the executable, of which the allocator is but a part
 };
 
-bool inside_watched = true, inside_full;
+bool inside_full;
 __thread struct inside inside_mine;
 
 uintptr_t inside_libc_start, inside_libc_bytes;
@@ -142,7 +142,7 @@ void inside_find(void)
 	if (inside_count)
 		inside_add_needed();
 	else
-		inside_watched = false;
+		sample_seldom.watched = false;
 }
 
 // Of the C library, entered (enter_linux.h), only the allocator's own code is inside: from its
@@ -244,7 +244,7 @@ void inside_add_entered(const struct scope_object *object)
 		inside_add(object, true);
 		inside_add_needed();
 	}
-	inside_watched = true;
+	sample_seldom.watched = true;
 	recording_unlock(&inside_lock);
 	kernel_restore_signals(signals);
 }

@@ -4,7 +4,7 @@
 // delete calls free, a wrapper's calloc calls malloc, its first malloc calls dlsym, which calls
 // calloc), and so come back to us. What a real function calls is its own business: a call counts
 // once, as the outermost one. The C library's allocator calls nothing of ours; where it is the only
-// one, nobody looks (inside_watched).
+// one, nobody looks (sample_seldom.watched).
 //
 // So each thread knows the frame of the outermost hook that is in a real function. A hook that is
 // entered below it is the allocator's own if all frames in between are of libraries that define
@@ -25,6 +25,7 @@
 // deeper than that one's, or its return address is not there any more.
 #pragma once
 
+#include "recorder/sample.h"
 #include "wire/compiler.h"
 
 #include <stdbool.h>
@@ -39,9 +40,6 @@ struct inside {
 	bool helps;   // a nested call: it comes from a library that the allocator needs
 	bool keeps;   // a nested call whose block may be given back outside
 };
-
-// There is an allocator that may call hooks. So it is taken to be until inside_find has looked.
-HIDDEN extern bool inside_watched;
 
 // There were more such libraries, or functions, than there is room for: what those call counts as
 // the program's.
@@ -84,8 +82,9 @@ HIDDEN void inside_know_libc(const struct scope_object *object);
 HIDDEN bool inside_is_nested(struct inside *before, const uintptr_t *frame);
 
 // Of a static program whose C library's allocator is entered, and which has no other: all that
-// calls the hooks from inside is known by address, without looking what goes on (inside_watched is
-// false): functions of the allocator, and ours, in which one of them may end with a jump.
+// calls the hooks from inside is known by address, without looking what goes on
+// (sample_seldom.watched is false): functions of the allocator, and ours, in which one of them may
+// end with a jump.
 HIDDEN extern uintptr_t inside_own_start, inside_own_bytes, inside_ours_start, inside_ours_bytes;
 
 // Whether this address, between the first and the last of these functions, is in one of them.
@@ -110,7 +109,7 @@ static inline bool inside_is_own(const uintptr_t *frame)
 static inline __attribute__((always_inline)) bool inside_begins(struct inside *before,
 								const uintptr_t *frame)
 {
-	if (likely(!inside_watched))
+	if (likely(!sample_seldom.watched))
 		return INSIDE_OWN(frame);
 	*before = inside_mine;
 	if (unlikely(before->frame) && inside_is_nested(before, frame))
@@ -147,7 +146,7 @@ static inline bool inside_gives(const void *block)
 static inline __attribute__((always_inline)) void inside_ends(const struct inside *before,
 							      const void *block)
 {
-	if (likely(!inside_watched))
+	if (likely(!sample_seldom.watched))
 		return;
 	inside_mine = *before;
 	inside_gives(block); // it was given back unseen, and is another one now

@@ -61,8 +61,13 @@ struct lane {
 	const _Atomic uint64_t *tick; // what time it is: the session's tick, or exact_ns
 	uint64_t *owners;             // the process's ownership table (order.h)
 	struct lane_check *verify;    // of SEGMENT_VERIFY, else NULL
-	bool free_stacks;             // SEGMENT_FREE_STACKS: frees have a stack too
-	bool of_languages;            // it has had events of a language's heaps (language_heap.h)
+	union {
+		struct {
+			bool free_stacks;  // SEGMENT_FREE_STACKS: frees have a stack too
+			bool of_languages; // it has had events of heaps of a language
+		};
+		uint16_t frees_seldom; // either
+	};
 	bool between;                 // busy, but in the real realloc: its VM calls go here
 	bool exact;                   // --clock=ns
 	_Atomic uint64_t exact_ns;    // then, the time of the event in the making

@@ -35,6 +35,7 @@ struct sample_line {
 };
 
 uint64_t sample_mean = SAMPLE_UNKNOWN;
+union sample_seldom sample_seldom = { { .sampled = true, .watched = true } };
 uint8_t sample_filter[1 << SAMPLE_FILTER_LOG2];
 #ifndef KERNEL_NT
 __thread struct sample_way sample_way;
@@ -182,6 +183,12 @@ static void sample_count(uint64_t address, int change)
 }
 
 // A forked child has its parent's tables already.
+static void sample_set_mean(uint64_t mean)
+{
+	__atomic_store_n(&sample_mean, mean, __ATOMIC_RELEASE);
+	__atomic_store_n(&sample_seldom.sampled, mean != 0, __ATOMIC_RELEASE);
+}
+
 COLD bool sample_start(uint64_t mean)
 {
 	if (mean && !sample_near) {
@@ -191,7 +198,7 @@ COLD bool sample_start(uint64_t mean)
 			return false;
 	}
 	if (__atomic_load_n(&sample_mean, __ATOMIC_RELAXED) != mean) // else a child copies no page
-		__atomic_store_n(&sample_mean, mean, __ATOMIC_RELEASE);
+		sample_set_mean(mean);
 	return true;
 }
 
@@ -199,7 +206,7 @@ COLD bool sample_start_at_times(const _Atomic uint32_t *turn)
 {
 	if (!budget_start(turn))
 		return false;
-	__atomic_store_n(&sample_mean, SAMPLE_AT_TIMES, __ATOMIC_RELEASE);
+	sample_set_mean(SAMPLE_AT_TIMES);
 	return true;
 }
 
@@ -233,7 +240,7 @@ static COLD bool sample_is_off(void)
 {
 	if (sample_mean == SAMPLE_UNKNOWN && !recording_begin() &&
 	    recording_phase() == RECORDING_OFF)
-		sample_mean = 0;
+		sample_set_mean(0);
 	return sample_mean == 0 || sample_mean == SAMPLE_UNKNOWN;
 }
 

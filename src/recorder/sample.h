@@ -48,6 +48,18 @@ struct sample_way {
 	bool due;       // the next that is recorded is timed
 };
 
+// What malloc and free ask first, both at once.
+union sample_seldom {
+	struct {
+		bool sampled; // sample_mean is not 0
+		// There is an allocator that may call hooks (inside_linux.h). So it is taken to be
+		// until inside_find has looked.
+		bool watched;
+	};
+	uint16_t any;
+};
+HIDDEN extern union sample_seldom sample_seldom;
+
 #ifndef KERNEL_NT
 // The thread's own. On Windows it is in the thread's lane.
 HIDDEN extern __thread struct sample_way sample_way;

@@ -22,18 +22,18 @@ FRAMES = " with frame pointers"  # of the program's own functions
 
 # Instructions in libtidemark.so for a pair of malloc and free, or a call of realloc. gcc 12, -O2.
 FIGURES = {
-    ("same", 5, False): 225,
-    ("same", 40, False): 398,
-    ("random", 15, False): 1043,
-    ("turns", 15, False): 427,
-    ("turns" + FRAMES, 15, False): 624,
-    ("round", 15, False): 428,
-    ("alike", 40, False): 580,
-    ("outside", 40, False): 907,
-    ("realloc", 10, False): 277,
-    ("same", 5, True): 580,
-    ("same", 40, True): 927,
-    ("random", 15, True): 1300,
+    ("same", 5, False): 186,
+    ("same", 40, False): 349,
+    ("random", 15, False): 1013,
+    ("turns", 15, False): 398,
+    ("turns" + FRAMES, 15, False): 596,
+    ("round", 15, False): 400,
+    ("alike", 40, False): 554,
+    ("outside", 40, False): 879,
+    ("realloc", 10, False): 261,
+    ("same", 5, True): 562,
+    ("same", 40, True): 888,
+    ("random", 15, True): 1291,
 }
 
 
