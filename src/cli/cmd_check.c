@@ -398,7 +398,7 @@ static bool read_runs(const struct request *request, struct runs *runs, struct e
 
 		// All else is the same for each run.
 		context.path = request->paths[i];
-		running_await(context.path, true);
+		running_await(context.path);
 		if (!query_options_open(&context, asked, err))
 			return false;
 		runs->count++;

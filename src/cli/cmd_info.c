@@ -513,7 +513,7 @@ static int tell(const struct wish *wish)
 	struct err err = { 0 };
 	struct reader *reader;
 
-	running_await(wish->path, false);
+	running_await(wish->path);
 	reader = reader_open(wish->path, &err);
 	if (!reader)
 		return args_fail(&cmd_info, &err);

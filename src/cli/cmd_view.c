@@ -209,7 +209,7 @@ static int view(struct request *request)
 	if (request->single.path && !fresh_check(request->single.path, request->single.force, &err))
 		return args_fail(&cmd_view, &err);
 	interrupt_watch();
-	running_await(request->viewer.path, false);
+	running_await(request->viewer.path);
 	good = viewer_open(&viewer, &request->viewer, &err);
 	interrupt_leave();
 	if (!good)

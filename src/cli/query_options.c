@@ -126,7 +126,7 @@ bool query_options_open(const struct query_context_options *context, struct quer
 	// with what is half written removed. After it, until the answer is printed, Ctrl-C ends the
 	// process as usual.
 	interrupt_watch();
-	running_await(context->path, false);
+	running_await(context->path);
 	good = query_context_open(asked, context, err);
 	interrupt_leave();
 	return good;

@@ -39,26 +39,6 @@ bool running_trace(const char *word, struct str *path, struct err *err)
 	return true;
 }
 
-bool running_goes_on(const char *path)
-{
-	struct control_request request = { .magic = CONTROL_MAGIC, .verb = CONTROL_WHERE };
-	struct err ignored = { 0 };
-	struct reader *reader = reader_open(path, &ignored);
-	bool goes_on = false;
-
-	ASSERT(path);
-	if (!reader)
-		return false;
-	reader_scan(reader);
-	for (process_id id = 0; id < reader_processes_count(reader) && !goes_on; id++) {
-		request.pid = reader_process(reader, id)->pid;
-		goes_on = reader_process(reader, id)->exit == TRACE_EXIT_UNKNOWN &&
-			  control_ask(&request, NULL, &ignored);
-	}
-	reader_close(reader);
-	return goes_on;
-}
-
 bool running_mark(const struct reader *reader, const char *name)
 {
 	struct control_request request = { .magic = CONTROL_MAGIC, .verb = CONTROL_MARK };
@@ -100,14 +80,14 @@ static bool program_lives(const char *path)
 	return lives;
 }
 
-void running_await(const char *path, bool program_too)
+void running_await(const char *path)
 {
 	enum { EACH_NS = 5000000, TIMES = 1000, LOOKS_EACH = 20 }; // five seconds
 	int fd = file_open(path, FILE_READ);
 
 	ASSERT(path);
 	for (int i = 0; i < TIMES && fd >= 0 && file_is_claimed(fd); i++) {
-		if (!program_too && i % LOOKS_EACH == 0 && program_lives(path))
+		if (i % LOOKS_EACH == 0 && program_lives(path))
 			break;
 		now_sleep(EACH_NS);
 	}

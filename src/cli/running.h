@@ -9,15 +9,11 @@
 // is a file's name. ERR_USAGE: no process of this number is recorded.
 bool running_trace(const char *word, struct str *path, struct err *err);
 
-// Whether a process of the trace at `path` is being recorded: its recording is not about to end.
-bool running_goes_on(const char *path);
-
 // Set a mark in a trace that is being written, as `tidemark ctl PID mark` does. False: nobody
 // writes it any more.
 bool running_mark(const struct reader *reader, const char *name);
 
 // Wait up to five seconds for who writes the trace to end it. The collector outlives the program by
 // some milliseconds, and where it is not waited for (a program that loads the recorder itself, by
-// LD_PRELOAD) a question may come first. While the program runs it is not waited for, unless
-// `program_too`.
-void running_await(const char *path, bool program_too);
+// LD_PRELOAD) a question may come first. While the program runs it is not waited for.
+void running_await(const char *path);

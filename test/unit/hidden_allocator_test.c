@@ -227,8 +227,8 @@ TEST(hidden_allocator_of_an_image_is_go_s_by_its_table_of_functions)
 	image_data[SIGN + 4] = 1;
 	CHECK_EQ(-1, look_into(sizeof image));
 	image_data[SIGN + 4] = 0;
-	bytes_put_u16(image + 0x40 + 22, 0x2000); // a DLL: the program need not be Go's
-	CHECK_EQ(-1, look_into(sizeof image));
+	bytes_put_u16(image + 0x40 + 22, 0x2000); // a DLL has Go's heap as well
+	CHECK_EQ(HIDDEN_ALLOCATOR_GO, look_into(sizeof image));
 }
 
 TEST(hidden_allocator_of_an_image_is_a_language_by_what_is_exported)

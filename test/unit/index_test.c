@@ -890,7 +890,7 @@ static void ask_spoiled(struct pair *pair, struct window *window)
 			check_rows(&right.total, &found.total);
 			window_result_fini(&found);
 		} else {
-			CHECK_EQ(ERR_FORMAT, err.kind);
+			CHECK_EQ(ERR_INDEX, err.kind);
 			CHECK_CONTAINS("built again", err.text);
 		}
 		window_result_fini(&right);
