@@ -137,6 +137,22 @@ test("a question that was given up does not overtake a newer one", async (browse
 	await untilEqual("79.2 %", "671 of 847 blocks", () => page.locator(".outline tr", { hasText: "InnerLoopOperation" }).first().locator("td").nth(1).textContent());
 });
 
+test("when a row that is chosen no more was alive is not shown", async (browser) => {
+	const page = await browser.open(home(`layer=vm&frame=%5Ecommit10%24&${phase("last4")}`));
+	await ready(page);
+	const row = page.locator("tr[data-id^='impact:transient/stack']");
+	await row.waitFor();
+	let letGo;
+	const held = new Promise((go) => { letGo = go; });
+	await page.route(/by=lifetime/, async (route) => { await held; await route.continue().catch(() => {}); });
+	await Promise.all([page.waitForRequest(/by=lifetime/), row.click()]);
+	await page.keyboard.press("Escape");
+	await until("no row is chosen", () => page.locator("tr[aria-selected='true']").count(), (n) => n === 0);
+	letGo();
+	await settled(page);
+	equal("0", await page.getAttribute(".surface", "data-intervals"), "intervals");
+});
+
 test("a size is filtered out, and the filter turned around", async (browser) => {
 	const page = await browser.open(home(`by=size&exact=1&${phase("heap10s")}`));
 	await ready(page);

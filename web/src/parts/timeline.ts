@@ -310,6 +310,7 @@ export class TimelinePart {
 		const path = parsePath(state.row).filter(([key]) => key !== "lifetime");
 
 		if (!strip) return;
+		for (const lane of ["line-row", "lives"]) this.app.source.drop(lane); // of a row that is chosen no more
 		strip.row = null;
 		this.intervals = [];
 		if (path.length > 0) {
