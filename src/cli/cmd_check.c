@@ -7,7 +7,6 @@
 // written: the text to stdout, the XML, the new baseline. The exit code is 1 where a limit is
 // exceeded, 3 where the traces cannot be judged at all.
 #include "cli/query_options.h"
-#include "cli/running.h"
 
 #include "base/mem.h"
 #include "os/file.h"
@@ -398,7 +397,6 @@ static bool read_runs(const struct request *request, struct runs *runs, struct e
 
 		// All else is the same for each run.
 		context.path = request->paths[i];
-		running_await(context.path);
 		if (!query_options_open(&context, asked, err))
 			return false;
 		runs->count++;
