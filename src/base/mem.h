@@ -120,6 +120,9 @@ void *mem_fill(void *items, size_t *count, size_t *capacity, size_t index, size_
 // There is no memory for `count` items of `size_bytes` each: the end.
 _Noreturn void mem_none(size_t count, size_t size_bytes);
 
+// Bytes that the machine has, or the control group that we are in, if that is less; 0: not known.
+uint64_t mem_of_machine(void);
+
 // What a process says last, by mem_none and by ASSERT, is a line on stderr. Who has no stderr that
 // is read sets another way; `text` has no "tidemark: " and no end of line. NULL: stderr again.
 void mem_say_by(void (*how)(const char *text));

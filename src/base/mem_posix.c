@@ -6,9 +6,11 @@
 
 #include <malloc.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 // Large pages (2 MiB): a table that is read all over would miss the processor's small table of
 // pages at each look.
@@ -153,4 +155,20 @@ void mem_sort(void *items, size_t count, size_t size_bytes, mem_compare *compare
 {
 	if (count > 1)
 		qsort_r(items, count, size_bytes, compare, context);
+}
+
+// A group's limit is a number, or "max". Of several around each other the innermost is asked.
+uint64_t mem_of_machine(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+	uint64_t bytes = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
+	FILE *file = fopen("/sys/fs/cgroup/memory.max", "re");
+	unsigned long long limit;
+
+	if (file) {
+		if (fscanf(file, "%llu", &limit) == 1 && (bytes == 0 || limit < bytes))
+			bytes = limit;
+		fclose(file);
+	}
+	return bytes;
 }

@@ -116,3 +116,10 @@ void mem_sort(void *items, size_t count, size_t size_bytes, mem_compare *compare
 
 	qsort_s(items, count, size_bytes, compare_two, &order);
 }
+
+uint64_t mem_of_machine(void)
+{
+	MEMORYSTATUSEX status = { .dwLength = sizeof status };
+
+	return GlobalMemoryStatusEx(&status) ? status.ullTotalPhys : 0;
+}

@@ -78,6 +78,15 @@ static uint64_t memory_of(const struct window_options *options)
 	return options->memory_bytes ? options->memory_bytes : MEMORY_DEFAULT;
 }
 
+// Stacks and kinds of allocations are in memory, and are as many as they are: where no limit was
+// given, they may have a quarter of what there is.
+static uint64_t memory_most(const struct window_options *options)
+{
+	uint64_t quarter = mem_of_machine() / 4;
+
+	return options->memory_bytes || quarter < MEMORY_DEFAULT ? memory_of(options) : quarter;
+}
+
 // What has been read of a trace is asked for its size now and then. The definitions, and what
 // follows from the number of blocks that live, have PLAIN_REST.
 struct plain_opening {
@@ -142,6 +151,7 @@ static bool open_plain(struct window *window, const struct window_options *optio
 		.cells = window->heap.cells_count,
 		.sites = window->heap.cells_count,
 		.layers = window->heap.cells_count ? WINDOW_HEAP : 0,
+		.memory_bytes = memory_of(options),
 	};
 	window->facts.peak[WINDOW_HEAP] =
 		plain_peak(&window->heap, WINDOW_HEAP, &window->facts.peak_edge[WINDOW_HEAP]);
@@ -172,6 +182,7 @@ static bool build_index(struct reader *reader, const char *path, const char *tra
 			struct err *err)
 {
 	struct index_wish wish = { .memory_bytes = memory_of(options),
+				   .memory_most = memory_most(options),
 				   .progress = options->progress,
 				   .stop = options->stop,
 				   .say = options->say,
@@ -293,6 +304,31 @@ bool window_follow(const char *trace_path, const struct window_options *options,
 	return ok;
 }
 
+// False: what it has in memory anyway does not fit. More than is usual is said.
+static bool find_memory(const struct window *window, const struct window_options *options,
+			uint64_t *memory_bytes, struct err *err)
+{
+	uint64_t stacks = reader_stacks_count(window->reader) - UINT64_C(1);
+	uint64_t kinds = window->index.cells.cells_count - UINT64_C(1);
+	uint64_t need =
+		index_memory_need(stacks, window->index.cells.sites_count - UINT64_C(1), kinds);
+	struct str text = { 0 };
+
+	ASSERT(!window->plain && memory_most(options) >= memory_of(options));
+	*memory_bytes = memory_of(options);
+	if (need <= *memory_bytes)
+		return true;
+	if (need > memory_most(options))
+		return index_memory_refuse(memory_most(options), need, stacks, kinds, err);
+	*memory_bytes = need;
+	str_format(&text, "%s stacks and %s kinds of allocations take up to %s of memory",
+		   STR_COUNT(stacks), STR_COUNT(kinds), STR_BYTES(need));
+	if (options->say)
+		options->say(options->context, str_get(&text));
+	str_fini(&text);
+	return true;
+}
+
 // The index that is there, if it is of this trace and whole; else it is made now. That what a
 // question needs fits in memory is checked here, before the first one.
 static bool open_index(struct window *window, const char *trace_path,
@@ -300,7 +336,7 @@ static bool open_index(struct window *window, const char *trace_path,
 {
 	const struct index *index = &window->index;
 	struct index_identity identity;
-	uint64_t cache_bytes;
+	uint64_t cache_bytes, memory_bytes;
 	bool ok, cached = false;
 	char *path;
 
@@ -320,11 +356,9 @@ static bool open_index(struct window *window, const char *trace_path,
 	if (!ok)
 		return false;
 	window->keeps = options->keep;
-	window_memory(window, options->memory_bytes);
-	if (!index_memory_suffices(memory_of(options), reader_stacks_count(window->reader) - 1,
-				   index->cells.sites_count - (uint64_t)1,
-				   index->cells.cells_count - (uint64_t)1, err))
+	if (!find_memory(window, options, &memory_bytes, err))
 		return false;
+	window_memory(window, memory_bytes);
 	window->vm = &window->index.vm;
 	window->facts = (struct window_facts){
 		.steps_end = index->steps_end,
@@ -337,6 +371,7 @@ static bool open_index(struct window *window, const char *trace_path,
 		.sites = index->cells.sites_count - 1,
 		.layers = index->cells.cells_count > 1 ? WINDOW_HEAP : 0,
 		.index_bytes = index_bytes(index),
+		.memory_bytes = memory_bytes,
 	};
 	window->facts.peak[WINDOW_HEAP] = index->peak;
 	window->facts.peak_edge[WINDOW_HEAP] = index->peak_edge;

@@ -90,7 +90,9 @@ enum window_end {
 
 struct window_options {
 	const char *index_path; // NULL: beside the trace, in the user's cache directory, temporary
-	uint64_t memory_bytes;  // for building and asking; 0: 256 MiB. Too little: ERR_LIMIT
+	uint64_t memory_bytes;  // for building and asking. Too little: ERR_LIMIT. 0: 256 MiB, or
+				// what its stacks and kinds of allocations need, up to a quarter of
+				// what the machine has
 	bool keep;              // tables of one question for the next, see window_ask
 	bool rebuild;           // whatever index there is
 	bool existing;          // one that is there, or none: window_open builds nothing
@@ -157,6 +159,7 @@ struct window_facts {
 	unsigned layers;            // that the trace has any of
 	bool threads_folded;        // more threads than cells tell apart: questions by thread scan
 	uint64_t index_bytes;       // on disk; 0: none
+	uint64_t memory_bytes;      // that there is for questions, see window_options
 	struct heap_amount peak[3]; // by layer's bit: the highest level in bytes, count of then
 	uint64_t peak_edge[3];      // the edge after the step that first reached it
 };

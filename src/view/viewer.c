@@ -42,6 +42,16 @@ static void share_tables(struct viewer *viewer, const struct query_queue *queue,
 	pthread_mutex_unlock(&viewer->lock);
 }
 
+// Two traces share what the larger of them was opened with.
+static uint64_t memory_of(const struct viewer *viewer)
+{
+	uint64_t first = window_facts(viewer->sums.opened.window)->memory_bytes;
+	uint64_t other =
+		viewer->options.other ? window_facts(viewer->other.opened.window)->memory_bytes : 0;
+
+	return first > other ? first : other;
+}
+
 // What a file is known by is taken before it is opened, so that one that is replaced in between is
 // noticed with the first question.
 bool viewer_open(struct viewer *viewer, const struct viewer_options *options, struct err *err)
@@ -54,8 +64,6 @@ bool viewer_open(struct viewer *viewer, const struct viewer_options *options, st
 	// From here on threads ask for memory, one for each connection.
 	mem_share();
 	window.keep = true;
-	if (!window.memory_bytes)
-		window.memory_bytes = UINT64_C(256) << 20;
 	// The indexes are built with all there is; then each queue has its part.
 	if (identity_find(&viewer->identities[0], options->path, err) &&
 	    query_queue_open(&viewer->sums, options->path, &options->symbols, &window, err) &&
@@ -64,7 +72,7 @@ bool viewer_open(struct viewer *viewer, const struct viewer_options *options, st
 	    (!options->other ||
 	     (identity_find(&viewer->identities[1], options->other, err) &&
 	      query_queue_open(&viewer->other, options->other, &options->symbols, &window, err)))) {
-		divide(viewer, window.memory_bytes);
+		divide(viewer, memory_of(viewer));
 		return true;
 	}
 	viewer_close(viewer);

@@ -236,6 +236,24 @@ def a_budget_that_is_too_small_says_how_much_is_needed():
 
 
 @test
+def what_is_needed_is_said_right_at_once_and_taken_where_no_limit_is_given():
+    path = make("stacks.tide", 2000000, 20000, 3500000)
+    words = ("--by", "process", "--from", "50%")
+
+    def needed():
+        done = ask(path, *words, "--memory", "256M", check=4)
+        return re.search(r"the trace has (\d+) stacks and (\d+) kinds .* for 256 MiB of memory "
+                         r"\(try: --memory (\d+)M\)", done.stderr).groups()
+    before = needed()  # counted, as there is no index
+    done = ask(path, *words)
+    assert "kinds of allocations take up to" in done.stderr, done.stderr
+    assert int(before[1]) > 0 and needed() == before
+    answer = ask(path, *words, "--memory", before[2] + "M")
+    assert answer.stdout == done.stdout and "kinds of allocations" not in answer.stderr, answer
+    assert run("findings", path).returncode == 0
+
+
+@test
 def stacks_that_only_call_others_take_little():
     names = [" < ".join(f'"f{i}_{k}"' for k in range(120)) for i in range(300)]
     text = "\n".join(["trace", "process p pid=1", "thread t p tid=1"]

@@ -90,6 +90,7 @@ struct index {
 struct index_wish {
 	struct index_shape shape;
 	uint64_t memory_bytes;
+	uint64_t memory_most; // that stacks and kinds of allocations may make it; not less
 	enum progress_mode progress;
 	bool (*stop)(void *context);
 	void (*say)(void *context, const char *text);
@@ -106,12 +107,14 @@ struct index_shape index_shape_for(uint64_t memory_bytes);
 // So small that a few thousand steps take every path: what TIDEMARK_INDEX=tiny asks for.
 extern const struct index_shape index_shape_tiny;
 
-// Whether so much memory is enough to ask about a trace of so many stacks, of which some allocate
-// (sites), and kinds of allocations (pairs of site and size), with what a command keeps of its
-// rows: as measured on recordings of compilers and on made ones of up to 700,000 stacks. If not,
-// err says how much is.
-bool index_memory_suffices(uint64_t memory_bytes, uint64_t stacks, uint64_t sites, uint64_t kinds,
-			   struct err *err);
+// How much memory is enough to ask about a trace of so many stacks, of which some allocate (sites),
+// and kinds of allocations (pairs of site and size), with what a command keeps of its rows: as
+// measured on recordings of compilers and on made ones of up to 700,000 stacks.
+uint64_t index_memory_need(uint64_t stacks, uint64_t sites, uint64_t kinds);
+
+// ERR_LIMIT: it is more than there is, and how much it is.
+bool index_memory_refuse(uint64_t memory_bytes, uint64_t need_bytes, uint64_t stacks,
+			 uint64_t kinds, struct err *err);
 
 // Write the index of a trace into the directory at `path`, which is made where it is missing. Goes
 // on where an earlier build of this trace was stopped or killed.

@@ -241,11 +241,10 @@ static void add_note(struct index_work *work, const struct trace_note *note)
 
 // ---- memory ----
 
-// What asking takes (index_memory_suffices).
 // Measured: 28 MiB of buffers, 64 bytes a stack, 136 more where it allocates, and 44 a kind.
 // 700,000 stacks that all allocate, with 2,000,000 kinds, need 28 + 134 + 84 = 246 MiB, just within
 // 256. Of a compiler's 1,200,000 stacks 167,000 allocate, of 195,000 kinds: 28 + 73 + 22 + 8 = 131.
-static uint64_t asking_bytes(uint64_t stacks, uint64_t sites, uint64_t kinds)
+uint64_t index_memory_need(uint64_t stacks, uint64_t sites, uint64_t kinds)
 {
 	enum { BASE = 28 << 20, STACK_BYTES = 64, SITE_BYTES = 136, KIND_BYTES = 44 };
 
@@ -255,8 +254,8 @@ static uint64_t asking_bytes(uint64_t stacks, uint64_t sites, uint64_t kinds)
 	return BASE + stacks * STACK_BYTES + sites * SITE_BYTES + kinds * KIND_BYTES;
 }
 
-static bool refuse(uint64_t memory_bytes, uint64_t need_bytes, uint64_t stacks, uint64_t kinds,
-		   struct err *err)
+bool index_memory_refuse(uint64_t memory_bytes, uint64_t need_bytes, uint64_t stacks,
+			 uint64_t kinds, struct err *err)
 {
 	return err_set(err, ERR_LIMIT,
 		       "the trace has %llu stacks and %llu kinds of allocations, too many for "
@@ -266,24 +265,32 @@ static bool refuse(uint64_t memory_bytes, uint64_t need_bytes, uint64_t stacks, 
 		       (unsigned long long)(need_bytes >> 20) + 1);
 }
 
-bool index_memory_suffices(uint64_t memory_bytes, uint64_t stacks, uint64_t sites, uint64_t kinds,
-			   struct err *err)
+static uint64_t need_of(const struct index_ahead_batch *batch)
 {
-	uint64_t need = asking_bytes(stacks, sites, kinds);
-
-	return need <= memory_bytes || refuse(memory_bytes, need, stacks, kinds, err);
+	return index_memory_need(batch->stacks_count, batch->sites_count, batch->kinds_count);
 }
 
-// What asking will take at most, as far as one can tell: all stacks will allocate, those to come
-// have as many kinds as those so far, and all get as many again.
-static uint64_t foreseen_bytes(const struct cells *cells, uint64_t stacks)
+// The rest of the trace is gone through for its kinds alone, so that the figure that is asked for
+// is enough, and the same when the index is there; as far as half of the machine's memory goes.
+// The last batch; NULL: somebody stopped it.
+static const struct index_ahead_batch *count_rest(struct index_work *work,
+						  const struct index_ahead_batch *batch)
 {
-	uint64_t sites = cells->sites_count, kinds = cells->cells_count;
+	const struct index_wish *wish = work->wish;
+	uint64_t most = mem_of_machine() / 2;
 
-	return asking_bytes(stacks, stacks, 2 * (stacks > sites ? kinds * stacks / sites : kinds));
+	ASSERT(batch);
+	while (batch->item != READER_END && (most == 0 || batch->memory_bytes < most)) {
+		if (wish->stop && wish->stop(wish->context))
+			return NULL;
+		batch = index_ahead_next(&work->ahead);
+		progress_update(&work->progress, batch->position);
+	}
+	index_ahead_rest(&work->ahead);
+	return batch;
 }
 
-// Divide the memory that was given: what the kinds of allocations do not need, blocks that live may
+// Divide the memory that there is: what the kinds of allocations do not need, blocks that live may
 // have, up to half of it. False if that is next to nothing, or if asking would need more.
 // Asked now and then, as the kinds of allocations grow with the trace: by the counts of the batch,
 // as who reads ahead finds more meanwhile.
@@ -291,26 +298,31 @@ static bool share_memory(struct index_work *work, const struct index_ahead_batch
 			 struct err *err)
 {
 	enum { BATCHES = 12 << 20, OTHER = 8 << 20 }; // and the files' buffers
-	uint64_t memory = work->wish->memory_bytes;
-	uint64_t fixed = batch->memory_bytes + index_feed_bytes(&work->feed) +
-			 work->index.vm.lives_count * sizeof *work->index.vm.lives + BATCHES +
-			 OTHER;
+	uint64_t memory = work->wish->memory_most;
+	uint64_t others = index_feed_bytes(&work->feed) +
+			  work->index.vm.lives_count * sizeof *work->index.vm.lives + BATCHES +
+			  OTHER;
+	uint64_t fixed = batch->memory_bytes + others;
 	uint64_t rest = memory > fixed ? memory - fixed : 0;
-	uint64_t stacks = batch->stacks_count, kinds = batch->kinds_count;
-	uint64_t need = asking_bytes(stacks, batch->sites_count, kinds);
+	uint64_t need;
 
 	if (rest < work->pair.alive_max)
 		work->pair.alive_max = rest;
 	// Of 256 MiB, with 250 taken by the batch and the counts, 6 are left: less than a
-	// thirty-second. Then twice of what is taken is asked for, and the user is told so much.
-	if (rest < memory / 32 && need < fixed * 2)
-		need = fixed * 2;
-	if (need <= memory)
+	// thirty-second.
+	if (rest >= memory / 32 && need_of(batch) <= memory)
 		return true;
-	index_ahead_rest(&work->ahead);
-	if (need < foreseen_bytes(&work->index.cells, stacks))
-		need = foreseen_bytes(&work->index.cells, stacks);
-	return refuse(memory, need, stacks, kinds, err);
+	batch = count_rest(work, batch);
+	if (!batch)
+		return err_set(err, ERR_STOPPED, "interrupted");
+	// What the counts may still grow to is not known: as much again is enough. A sixteenth on
+	// top is more than the thirty-second that has to be left.
+	fixed = batch->memory_bytes + 2 * others;
+	fixed += fixed / 16;
+	need = need_of(batch);
+	ASSERT(need > memory || fixed > memory);
+	return index_memory_refuse(memory, need > fixed ? need : fixed, batch->stacks_count,
+				   batch->kinds_count, err);
 }
 
 // ---- events ----

@@ -55,13 +55,10 @@ static bool collect_one(void *context, const struct window_allocation *allocatio
 static uint64_t share_of_lives(const struct index *index)
 {
 	enum { SHARE = 4, SHARE_CROWDED = 8 };
-	struct err ignored;
-	uint64_t half = index_room(index, 2, 1);
+	uint64_t need = index_memory_need(index->cells.sites_count, index->cells.sites_count,
+					  index->cells.cells_count);
 
-	return index_memory_suffices(half, index->cells.sites_count, index->cells.sites_count,
-				     index->cells.cells_count, &ignored)
-		       ? SHARE
-		       : SHARE_CROWDED;
+	return need <= index_room(index, 2, 1) ? SHARE : SHARE_CROWDED;
 }
 
 // The lifetimes that a query selects, into memory, so that questions about levels can be answered
