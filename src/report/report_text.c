@@ -301,10 +301,15 @@ static void write_totals(struct page *page)
 	if (!page->parts)
 		write_memory(page);
 	if (own_heap_languages(page->report->asked) == OWN_HEAP_NOT_RECORDED)
-		paper_paragraph(&page->paper, PAPER_DIM, "  python",
-				"objects of up to 512 bytes are in arenas that the interpreter "
-				"maps, unless PYTHONMALLOC=malloc was set, and in no figure of the "
-				"heap (record --language-heaps has each)");
+		paper_paragraph(
+			&page->paper, PAPER_DIM, "  python",
+			reader_is_windows(page->report->asked->reader)
+				? "objects of up to 512 bytes are in arenas that the interpreter "
+				  "maps, and in no figure of the heap, unless PYTHONMALLOC=malloc "
+				  "was set (on Windows that alone has each)"
+				: "objects of up to 512 bytes are in arenas that the interpreter "
+				  "maps, unless PYTHONMALLOC=malloc was set, and in no figure of "
+				  "the heap (record --language-heaps has each)");
 	report_own_heaps(page->report, write_own_heap, page);
 	sink_text(page->paper.sink, "\n");
 }

@@ -360,9 +360,12 @@ bool check_find(struct check *check, struct query_context *asked,
 	asked->events = heap_totals(heap)->events;
 	query_context_caution(asked, true);
 	if (own_heap_languages(asked) == OWN_HEAP_NOT_RECORDED)
-		query_context_warn(
-			asked, "Python's objects of up to 512 bytes are in no figure, unless "
-			       "PYTHONMALLOC=malloc was set (record --language-heaps has each)");
+		query_context_warn(asked,
+				   "Python's objects of up to 512 bytes are in no figure, unless "
+				   "PYTHONMALLOC=malloc was set%s",
+				   reader_is_windows(asked->reader)
+					   ? ""
+					   : " (record --language-heaps has each)");
 	query_context_counted(asked, &heap_totals(heap)->counts);
 	fill(check, heap, options);
 	fill_unreachable(check, options);
