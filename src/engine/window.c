@@ -177,9 +177,10 @@ static unsigned share_read(const struct reader *reader)
 
 // If it fails, the error also says where the index was to be and what does without it
 // (window_source_fail).
+// What was read of a trace that is being written is what the index is of: `identity`.
 static bool build_index(struct reader *reader, const char *path, const char *trace_path,
 			const struct window_options *options, bool (*more)(void *context),
-			struct err *err)
+			struct index_identity *identity, struct err *err)
 {
 	struct index_wish wish = { .memory_bytes = memory_of(options),
 				   .memory_most = memory_most(options),
@@ -197,7 +198,7 @@ static bool build_index(struct reader *reader, const char *path, const char *tra
 		return false;
 	wish.shape = when == WINDOW_SOURCE_TINY ? index_shape_tiny
 						: index_shape_for(wish.memory_bytes);
-	if (index_build(path, trace_path, reader, &wish, err))
+	if (index_build(path, trace_path, reader, &wish, identity, err))
 		return true;
 	window_source_fail(path, share_read(reader), err);
 	return false;
@@ -216,8 +217,8 @@ static bool open_knowing(struct window *window, const char *path,
 // Neither beside the trace nor in the cache an index can be made, as *err says: it is made in
 // `folder`, a temporary one, which is gone once its files are open.
 static bool find_temporary(struct window *window, struct str *folder, const char *trace_path,
-			   const struct index_identity *identity,
-			   const struct window_options *options, struct err *err)
+			   struct index_identity *identity, const struct window_options *options,
+			   struct err *err)
 {
 	struct str text = { 0 };
 	bool ok;
@@ -228,7 +229,8 @@ static bool find_temporary(struct window *window, struct str *folder, const char
 		options->say(options->context, str_get(&text));
 	str_fini(&text);
 	*err = (struct err){ 0 };
-	ok = build_index(window->reader, str_get(folder), trace_path, options, NULL, err) &&
+	ok = build_index(window->reader, str_get(folder), trace_path, options, NULL, identity,
+			 err) &&
 	     open_knowing(window, str_get(folder), identity, err);
 	index_disk_remove(str_get(folder));
 	tool_folder_leave(folder);
@@ -238,7 +240,7 @@ static bool find_temporary(struct window *window, struct str *folder, const char
 // Open the index, or build it and open it. Only one process builds at a time; another waits, and
 // mostly finds it done.
 static bool find_index(struct window *window, const char *path, const char *trace_path,
-		       const struct index_identity *identity, const struct window_options *options,
+		       struct index_identity *identity, const struct window_options *options,
 		       struct err *err)
 {
 	struct err why = { 0 }, ignored = { 0 };
@@ -266,7 +268,7 @@ static bool find_index(struct window *window, const char *path, const char *trac
 	ok = !options->rebuild && open_knowing(window, path, identity, &why);
 	if (!ok) {
 		index_close(&window->index);
-		ok = build_index(window->reader, path, trace_path, options, NULL, err) &&
+		ok = build_index(window->reader, path, trace_path, options, NULL, identity, err) &&
 		     open_knowing(window, path, identity, err);
 	}
 	window_source_unlock(lock);
@@ -279,6 +281,7 @@ bool window_follow(const char *trace_path, const struct window_options *options,
 		   bool (*more)(void *context), struct err *err)
 {
 	struct reader *reader = reader_open(trace_path, err);
+	struct index_identity built;
 	bool ok, cached = false;
 	char *path;
 	int lock;
@@ -296,7 +299,7 @@ bool window_follow(const char *trace_path, const struct window_options *options,
 		       : window_source_path(trace_path, reader_info(reader)->recording_id, &cached);
 	ok = window_source_lock(path, trace_path, options, &lock, err);
 	if (ok) {
-		ok = build_index(reader, path, trace_path, options, more, err);
+		ok = build_index(reader, path, trace_path, options, more, &built, err);
 		window_source_unlock(lock);
 	}
 	mem_free(path);

@@ -117,9 +117,10 @@ bool index_memory_refuse(uint64_t memory_bytes, uint64_t need_bytes, uint64_t st
 			 uint64_t kinds, struct err *err);
 
 // Write the index of a trace into the directory at `path`, which is made where it is missing. Goes
-// on where an earlier build of this trace was stopped or killed.
+// on where an earlier build of this trace was stopped or killed. What it is of, then, is what was
+// read: a trace that is being written may have more by now.
 bool index_build(const char *path, const char *trace_path, struct reader *reader,
-		 const struct index_wish *wish, struct err *err);
+		 const struct index_wish *wish, struct index_identity *identity, struct err *err);
 
 // Open it. False, ERR_FORMAT: there is none for this trace, or it cannot be used.
 bool index_open(struct index *index, const char *path, const struct index_identity *identity,

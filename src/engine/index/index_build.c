@@ -552,6 +552,20 @@ static void finalize(struct index_work *work)
 		      (reader_end(work->reader) && !reader_sound(work->reader));
 }
 
+// The index is of what was read: who writes the trace may have written more since.
+static bool identify_read(struct index_work *work, struct err *err)
+{
+	const struct reader *reader = work->reader;
+	struct index_identity *identity = &work->index.identity;
+
+	if (reader_end(reader))
+		return index_identify(identity, work->trace_path, reader, UINT64_MAX, err);
+	if (!index_identify(identity, work->trace_path, reader, reader_position(reader), err))
+		return false;
+	identity->duration_ns = UINT64_MAX;
+	return true;
+}
+
 // `head` is written last: an index without it is none, whatever was written before.
 static bool build_all(struct index_work *work, struct err *err)
 {
@@ -578,8 +592,7 @@ static bool build_all(struct index_work *work, struct err *err)
 	index_store_over(&work->store);
 	cells_drop(&index->cells);
 	ok = index_pair_never(&work->pair, &work->store, wish->memory_bytes / 3, err) &&
-	     index_store_finish(&work->store, err) &&
-	     index_identify(&index->identity, work->trace_path, work->reader, UINT64_MAX, err) &&
+	     index_store_finish(&work->store, err) && identify_read(work, err) &&
 	     index_head_write(index, err);
 	if (ok)
 		file_remove_in(index->directory, "state");
@@ -701,7 +714,7 @@ static bool begin_knowing(struct index_work *work, const char *path, struct err 
 // A realloc whose halves are apart and that failed is met in few traces: only then is it built
 // twice.
 bool index_build(const char *path, const char *trace_path, struct reader *reader,
-		 const struct index_wish *wish, struct err *err)
+		 const struct index_wish *wish, struct index_identity *identity, struct err *err)
 {
 	struct index_work work = { .reader = reader, .trace_path = trace_path, .wish = wish };
 	bool ok;
@@ -714,6 +727,7 @@ bool index_build(const char *path, const char *trace_path, struct reader *reader
 	if (work.missed && !work.knows_undone)
 		ok = begin_knowing(&work, path, err) && build_all(&work, err);
 	reader_follow(reader, false);
+	*identity = work.index.identity;
 	release(&work);
 	return ok || err_wrap(err, "cannot index the trace");
 }
