@@ -32,20 +32,28 @@ static inline void order_delay(void)
 		kernel(__NR_sched_yield, 0, 0, 0);
 }
 '''
+# How free records a block, and gives it back: by the short way, and where that cannot.
+QUICK = ("\telse if (unlikely(!event_quick(LANE_FREE, EVENT_ADDRESS, (uintptr_t)ptr, 0, NULL)))\n"
+         "\t\thook_free_put(ptr, HOOK_FRAME HOOK_GIVES_REAL);\n\telse\n\t\tHOOK_REAL(free)(ptr);\n}\n")
+PUT = ("\tevent_record(LANE_FREE, EVENT_ADDRESS, (uintptr_t)ptr, 0, 0, frame);\n"
+       "\tHOOK_REAL(free)(ptr);\n")
 HELD_UP = [
     ("order.h", '#include "recorder/lane.h"\n',
      '#include "recorder/lane.h"\n#include "recorder/kernel.h"\n' + DELAY),
     ("order.h", "\tdo {\n", "\torder_delay();\n\tdo {\n"),
     ("order.h", "\treturn true;\n", "\torder_delay();\n\treturn true;\n"),
-    ("hook_malloc_linux.c", "\thook_freed(&call);\n\tHOOK_REAL(free)(ptr);\n",
-     "\thook_freed(&call);\n\torder_delay();\n\tHOOK_REAL(free)(ptr);\n"),
-    ("hook_malloc_linux.c", "\tptr = HOOK_REAL(malloc)(size);\n\tcall.address = (uintptr_t)ptr;\n",
-     "\tptr = HOOK_REAL(malloc)(size);\n\torder_delay();\n\tcall.address = (uintptr_t)ptr;\n"),
+    ("hook_malloc_linux.c", QUICK, QUICK.replace("\telse\n\t\tHOOK_REAL(free)(ptr);\n",
+                                                  "\telse {\n\t\torder_delay();\n\t\tHOOK_REAL(free)(ptr);\n\t}\n")),
+    ("hook_malloc_linux.c", PUT, PUT.replace("\tHOOK_REAL", "\torder_delay();\n\tHOOK_REAL")),
+    ("hook_malloc_linux.c", "\tptr = HOOK_REAL(malloc)(size);\n\tif (unlikely(!ptr) ||",
+     "\tptr = HOOK_REAL(malloc)(size);\n\torder_delay();\n\tif (unlikely(!ptr) ||"),
 ]
 MUTATIONS = {
     "a free that is recorded after it happened": [
-        ("hook_malloc_linux.c", "\thook_freed(&call);\n\torder_delay();\n\tHOOK_REAL(free)(ptr);\n",
-         "\tHOOK_REAL(free)(ptr);\n\torder_delay();\n\thook_freed(&call);\n")],
+        ("hook_malloc_linux.c", HELD_UP[3][2],
+         "\telse {\n\t\tHOOK_REAL(free)(ptr);\n\t\torder_delay();\n"
+         "\t\tif (!event_quick(LANE_FREE, EVENT_ADDRESS, (uintptr_t)ptr, 0, NULL))\n"
+         "\t\t\tevent_record(LANE_FREE, EVENT_ADDRESS, (uintptr_t)ptr, 0, 0, HOOK_FRAME);\n\t}\n}\n")],
     "an owner that is remembered from before malloc": [
         ("order.h", "\tif (likely((word & ORDER_LANE) == lane->id))\n",
          "\tstatic __thread uint64_t before __attribute__((tls_model(\"initial-exec\")));\n"
