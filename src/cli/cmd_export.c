@@ -82,7 +82,8 @@ const struct command cmd_export = {
 		"each: what is kept, what is lost, and how the other program opens it.\n",
 	.examples =
 		"  tidemark export app.tide --format pprof -o app.pb.gz\n"
-		"  tidemark export app.tide --format pprof --from peak --to peak -o peak.pb.gz\n"
+		"  tidemark export app.tide --format pprof --from peak --to peak --exit-frees \\\n"
+		"      -o peak.pb.gz\n"
 		"  tidemark export app.tide --format folded --value impacting --from 10s\n"
 		"  tidemark export new.tide --format flamegraph --against old.tide -o change.svg\n"
 		"  tidemark export app.tide --format csv --lifetimes --from 10s -o app.csv\n"

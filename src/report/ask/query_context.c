@@ -318,9 +318,6 @@ static bool find_window(struct query_context *asked, struct err *err)
 	// A time falls behind its tick, and an exact place of that tick is before it.
 	if (asked->from > asked->to)
 		asked->from = asked->to;
-	// A window from an edge to itself is a moment: what is live there is of processes that are.
-	if (asked->from == asked->to)
-		asked->options.exit_frees = true;
 	return true;
 }
 

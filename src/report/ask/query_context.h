@@ -64,8 +64,7 @@ struct query_context_options {
 	struct window_options window; // for the index; memory and progress for all that is read
 	const char *at;               // a moment; NULL: "exit"
 	unsigned layers;              // what no --layer means, if not what the rules say
-	bool exit_frees;              // the same, if the rules do not say so; set where a window is
-				      // a moment, from an edge to itself
+	bool exit_frees;              // the same, if the rules do not say so
 	bool by_heap;                 // rows distinguish heaps: those of pools are among them
 };
 

@@ -442,7 +442,7 @@ static bool add_window(struct comparing *comparing, struct err *err)
 	struct window_result result;
 	bool exact;
 
-	query.exit_frees = asked->from == asked->to; // a moment
+	query.exit_frees = false;
 	if (!window_ask(asked->window, &query, &result, err))
 		return false;
 	exact = result.spreads == NULL;
@@ -452,7 +452,7 @@ static bool add_window(struct comparing *comparing, struct err *err)
 	window_result_fini(&result);
 	if (comparing->over)
 		return too_many(comparing, err);
-	return exact || add_level(comparing, DIFF_LIVE, asked->to, query.exit_frees, err);
+	return exact || add_level(comparing, DIFF_LIVE, asked->to, false, err);
 }
 
 // A realloc that failed takes back what was counted: minus one, in whole numbers that wrap around.

@@ -233,7 +233,7 @@ export class Question {
 		const { cells, edges_ns } = this.data;
 		const begin = cells.begin[cell];
 		const never = edges_ns.length - 1;
-		const end = !this.exitFrees && p < q && cells.kind[cell] >= 3 ? never : cells.end[cell];
+		const end = !this.exitFrees && cells.kind[cell] >= 3 ? never : cells.end[cell];
 
 		if (begin >= q || end < p) return null;
 		const before = begin < p, after = end >= q;
