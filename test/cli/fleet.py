@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import http.server
 import os
+import re
 import shutil
 import signal
 import socket
@@ -109,7 +110,8 @@ def names_come_with_it_to_machines_that_do_not_have_the_program():
         here = [run(command, "program.tide", *words).stdout for command, *words in asked]
         os.unlink("program")
         there = [run(command, server.place, *words).stdout.replace(kept(trace), "program.tide") for command, *words in asked]
-        equal(here, there)
+        # Of a file that is gone it is said that the names are the trace's own.
+        equal(*([re.sub(r'"symbol_notes": \[[^]]*\]', "", text) for text in texts] for texts in (here, there)))
         # Once it is here, it is not fetched again; what was taken out of the caches is.
         when = os.stat(kept(trace)).st_ino
         run("report", server.place)

@@ -23,7 +23,9 @@ def same(server, target, *words, schema=None):
     """The answer is the command's, byte for byte."""
     answer = server.get(target)
     assert answer.status == 200, (target, answer.status, answer.body[:300])
-    told = command(*words)
+    # What is known of symbols is the command's alone: here it would hang on what was asked before.
+    told = re.sub(r'"symbol_notes": (\{[^}]*\}|\[[^]]*\])',
+                  lambda notes: re.sub(r"\[[^]]*\]", "[]", notes[0]), command(*words))
     assert answer.body.decode() == told, (target, answer.body.decode()[:400], told[:400])
     valid(json.loads(told), schema or words[0])
 

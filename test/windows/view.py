@@ -101,6 +101,7 @@ def answers(server):
         answer = server.get(target)
         expected = libanswer.run(words[0], TRACE, *words[1:], "--json").stdout
         check(f"{target} is what the command says", answer.status == 200, answer.body[:500])
+        expected = re.sub(r'"symbol_notes": \[[^]]*\]', '"symbol_notes": []', expected)  # the command's alone
         equal(expected, answer.body.decode(), target)
 
 

@@ -85,11 +85,13 @@ void query_write_warnings(const struct query_context *asked, struct json *json)
 	json_array_end(json);
 }
 
+// Where the trace was open before the question (the viewer), files were looked at for other
+// questions: what is known of them must not hang on which these were.
 static void write_symbol_notes(const struct query_context *asked, struct json *json,
 			       const char *key)
 {
 	const char *const *lines;
-	size_t count = symbols_notes(asked->symbols, &lines);
+	size_t count = asked->opened == &asked->own ? symbols_notes(asked->symbols, &lines) : 0;
 
 	json_kv_array(json, key);
 	for (size_t i = 0; i < count; i++)
