@@ -307,7 +307,7 @@ const struct command cmd_window = {
 		"  tidemark window app.tide --impact transient --by stack -s count\n"
 		"  tidemark window app.tide --by mark,impact               phase by phase\n"
 		"  tidemark window app.tide --tree leaf --impact impacting\n"
-		"  tidemark window app.tide --from peak --to peak --exit-frees    live at the peak\n"
+		"  tidemark window app.tide --from peak --to peak --exit-frees   live at the peak\n"
 		"  tidemark window app.tide --by size,lifetime --size 10M  single allocations\n",
 	.notes = "Environment:\n"
 		 "  NO_COLOR         no colour unless --color=always\n"
