@@ -18,8 +18,15 @@
 
 enum {
 	PROCESSES_MAX = 20, // in the tree, unless -n 0
-	WIDTH_FREES = 110,  // from here on it has a column for frees
+	WIDTH_PEAK = 91,    // from here on it has a column for peaks
+	WIDTH_FREES = 110,  // and for frees
 };
+
+// Each process's own. An import of sums may not tell them.
+static bool has_peaks(const struct report *report, const struct paper *paper)
+{
+	return paper->width >= WIDTH_PEAK && report_knows(report, SITES_PEAK);
+}
 
 // Program and arguments as one line.
 static void describe_process(const struct trace_process *process, struct str *text)
@@ -66,6 +73,8 @@ static void write_process(struct report *report, struct paper *paper,
 	if (paper->width >= WIDTH_FREES)
 		paper_field(paper, PAPER_PLAIN, STR_COUNT(counts->frees), 13, true);
 	paper_field(paper, PAPER_PLAIN, STR_BYTES(counts->allocated.bytes), 11, true);
+	if (has_peaks(report, paper))
+		paper_field(paper, PAPER_PLAIN, STR_BYTES(counts->peak.bytes), 11, true);
 	paper_field(paper, PAPER_PLAIN, STR_BYTES(counts->live_at_exit.bytes), 11, true);
 	paper_format(paper, PAPER_DIM, "  %s\n", report_ending(report, id, ended));
 	STR_FINI(&lines, &text, &cut);
@@ -124,7 +133,8 @@ void process_table_write(struct report *report, struct paper *paper)
 	struct process_tree tree;
 	bool *chosen;
 	unsigned wide = paper->width >= WIDTH_FREES ? 13 : 0;
-	unsigned columns = paper->width - 2 - 13 - wide - 11 - 11 - 16;
+	unsigned peak = has_peaks(report, paper) ? 11 : 0;
+	unsigned columns = paper->width - 2 - 13 - wide - 11 - peak - 11 - 16;
 	struct heap_amount hidden = { 0 };
 	size_t hidden_count = 0;
 
@@ -134,6 +144,8 @@ void process_table_write(struct report *report, struct paper *paper)
 	if (wide)
 		paper_field(paper, PAPER_DIM, "frees", 13, true);
 	paper_field(paper, PAPER_DIM, "bytes", 11, true);
+	if (peak)
+		paper_field(paper, PAPER_DIM, "peak", 11, true);
 	paper_field(paper, PAPER_DIM, "at exit", 11, true);
 	paper_text(paper, PAPER_DIM, "  ended\n");
 	process_tree_init(&tree, report->asked->reader);

@@ -123,8 +123,10 @@ static void keep_note(void *context, const struct trace_note *note)
 	case TRACE_NOTE_RSS:
 	case TRACE_NOTE_RSS_MAX:
 		if (query_has_process(&report->asked->selection.query, note->process) &&
-		    note->value > report->rss_peak_bytes)
+		    note->value > report->rss_peak_bytes) {
 			report->rss_peak_bytes = note->value;
+			report->rss_peak = note->process;
+		}
 		return;
 	case TRACE_NOTE_LOSS:
 		str_format(&message.before, "%" PRIu64 " event%s of ", note->value,

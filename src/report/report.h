@@ -33,6 +33,7 @@ struct report {
 	struct whole whole;
 	const struct heap *heap; // of it
 	uint64_t rss_peak_bytes; // the highest resident memory of any process; 0: not known
+	process_id rss_peak;     // its process
 	// the rows, and for each question which of them and the sums
 	struct sites sites;
 	// what a search for pointers found, where one was recorded

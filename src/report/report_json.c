@@ -157,6 +157,7 @@ static void write_vm(struct json *json, const struct report *report)
 	lines_json_end(json);
 	json_kv_u64(json, "peak_bytes", totals->committed_peak_bytes);
 	json_kv_u64_if(json, "rss_peak_bytes", report->rss_peak_bytes > 0, report->rss_peak_bytes);
+	json_kv_u64_if(json, "rss_peak_process_id", report->rss_peak_bytes > 0, report->rss_peak);
 	json_object_end(json);
 }
 

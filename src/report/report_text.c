@@ -197,6 +197,8 @@ static void write_error(struct page *page, enum sites_question question, uint64_
 static void write_memory(struct page *page)
 {
 	const struct space_totals *totals = &page->report->whole.vm;
+	const struct trace_process *process =
+		reader_process(page->report->asked->reader, page->report->rss_peak);
 
 	if (totals->committed_peak_bytes) {
 		write_label(page, "committed", STR_BYTES(totals->committed_peak_bytes));
@@ -206,8 +208,11 @@ static void write_memory(struct page *page)
 	}
 	if (page->report->rss_peak_bytes) {
 		write_label(page, "resident", STR_BYTES(page->report->rss_peak_bytes));
-		paper_format(&page->paper, PAPER_PLAIN, "at most%s, by the kernel's count\n",
-			     page->several ? ", of one process" : "");
+		paper_text(&page->paper, PAPER_PLAIN, "at most");
+		if (page->several && process)
+			paper_format(&page->paper, PAPER_PLAIN, ", of process %" PRIu32,
+				     process->pid);
+		paper_text(&page->paper, PAPER_PLAIN, ", by the kernel's count\n");
 	}
 }
 
