@@ -420,15 +420,20 @@ def suppressions_that_are_generated_hide_nothing_else():
     verdict("long.tide", "--max-live-at-exit", "0", "--suppressions", "made.txt", code=0)
 
 
-@test
-def a_library_that_operator_new_is_in_is_not_that_of_its_callers():
-    path = cxx("callers.tide", 1, 2, 4, 8, 16)
-    for text, left in (("leak:libstdc++", 14), ("leak:operator new", 7), ("{\nx\nMemcheck:Leak\n...\nobj:*/libstdc++*\n}", 14),
-                       ("{\nx\nMemcheck:Leak\nfun:_Znwm\nobj:*/libstdc++*\n}", 14)):
+def left_of(path, *suppressed):
+    """Bytes live at exit that are left by each list of suppressions."""
+    for text, left in suppressed:
         with open("library.txt", "w", encoding="utf-8") as file:
             file.write(text + "\n")
         told = answer("check", path, "--max-live-at-exit", "1G", "--suppressions", "library.txt")
         equal(left, {row["figure"]: row["value"] for row in told["figures"]}["live-at-exit"], text)
+
+
+@test
+def a_library_that_operator_new_is_in_is_not_that_of_its_callers():
+    left_of(cxx("callers.tide", 1, 2, 4, 8, 16),
+            ("leak:libstdc++", 14), ("leak:operator new", 7), ("{\nx\nMemcheck:Leak\n...\nobj:*/libstdc++*\n}", 14),
+            ("{\nx\nMemcheck:Leak\nfun:_Znwm\nobj:*/libstdc++*\n}", 14))
 
 
 @test
@@ -438,12 +443,8 @@ def a_library_that_g_malloc_is_in_is_on_the_stack_as_for_the_sanitizer():
                     "frame gm glib 0x7f0000001234", 'name gm "g_malloc" "gmem.c":100']
     trace.alloc(0, 'gm < "work" "work.c":7', 1)
     trace.alloc(1, '"work" "work.c":8', 2)
-    path = trace.write("glib.tide")
-    for text, left in (("leak:libglib", 2), ("leak:gmem.c", 2), ("leak:g_malloc", 2), ("leak:work", 0)):
-        with open("library.txt", "w", encoding="utf-8") as file:
-            file.write(text + "\n")
-        told = answer("check", path, "--max-live-at-exit", "1G", "--suppressions", "library.txt")
-        equal(left, {row["figure"]: row["value"] for row in told["figures"]}["live-at-exit"], text)
+    left_of(trace.write("glib.tide"),
+            ("leak:libglib", 2), ("leak:gmem.c", 2), ("leak:g_malloc", 2), ("leak:work", 0))
 
 
 @test

@@ -24,21 +24,6 @@ static long call(long number, long a, void *b)
 	return result;
 }
 
-static void copy_maps(const char *path)
-{
-	static char bytes[1 << 20];
-	int in = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-	int out = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	size_t length = 0;
-	ssize_t got;
-
-	while ((got = read(in, bytes + length, sizeof bytes - length)) > 0)
-		length += (size_t)got;
-	guest_check(write(out, bytes, length) == (ssize_t)length, "write");
-	close(in);
-	close(out);
-}
-
 int main(void)
 {
 	aio_context_t contexts[4] = { 0 };
@@ -53,6 +38,6 @@ int main(void)
 	guest_check(syscall(SYS_io_destroy, contexts[0]) == 0, "io_destroy");
 	guest_check(call(SYS_io_destroy, (long)contexts[1], NULL) == 0, "io_destroy by itself");
 	guest_check(syscall(SYS_io_destroy, pages) != 0, "io_destroy of what is none");
-	copy_maps(getenv("MAPS"));
+	guest_copy_maps(getenv("MAPS"));
 	return 0;
 }

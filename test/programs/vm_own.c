@@ -136,21 +136,6 @@ static void *live(void *argument)
 	return argument;
 }
 
-static void copy_maps(const char *path)
-{
-	static char bytes[1 << 20];
-	int in = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-	int out = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	size_t length = 0;
-	ssize_t got;
-
-	while ((got = read(in, bytes + length, sizeof bytes - length)) > 0)
-		length += (size_t)got;
-	guest_check(write(out, bytes, length) == (ssize_t)length, "write");
-	close(in);
-	close(out);
-}
-
 int main(int argc, char **argv)
 {
 	pthread_t thread;
@@ -172,6 +157,6 @@ int main(int argc, char **argv)
 		printf("%s %lu %lu\n", tallies[i].name, tallies[i].count, tallies[i].bytes);
 	fflush(stdout);
 	if (getenv("MAPS"))
-		copy_maps(getenv("MAPS"));
+		guest_copy_maps(getenv("MAPS"));
 	_exit(0);
 }
