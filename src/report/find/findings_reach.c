@@ -102,12 +102,6 @@ static void tell(struct findings *findings, const struct findings_kind *kind,
 	findings_command(findings, finding, "active", "-n 0", false, true);
 }
 
-static struct heap_amount add(struct heap_amount to, struct heap_amount more)
-{
-	return (struct heap_amount){ .count = to.count + more.count,
-				     .bytes = to.bytes + more.bytes };
-}
-
 // A site counts with what only it holds: a head of 64 bytes that holds 1 MiB is reported. Of less
 // than 16 KiB only the sum is said, and the report has them.
 bool findings_unreachable(struct findings *findings, const struct findings_kind *kind, struct err *)
@@ -126,11 +120,12 @@ bool findings_unreachable(struct findings *findings, const struct findings_kind 
 		    site->states[TRACE_REACH_UNREACHABLE].count > 0)
 			tell(findings, kind, site);
 		else
-			small = add(small, add(site->states[TRACE_REACH_UNREACHABLE], site->holds));
+			small = window_sum(small, window_sum(site->states[TRACE_REACH_UNREACHABLE],
+							     site->holds));
 		if (site->loose.bytes >= LEAK_BYTES)
 			tell_loose(findings, kind, site);
 		else
-			small = add(small, site->loose);
+			small = window_sum(small, site->loose);
 	}
 	if (small.count > 0)
 		findings_miss(
