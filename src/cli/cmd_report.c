@@ -58,8 +58,9 @@ const struct command cmd_report = {
 		"was temporary (freed by the same thread before its next allocation); then, for\n"
 		"each, the sites that explain it, with their stacks. Functions that allocate for\n"
 		"somebody else (operator new, g_malloc, xmalloc, strdup ...) are folded away, so\n"
-		"that the first line of a stack is the program's own code. A site that was shown\n"
-		"before is only referred to (see #3).\n",
+		"that the first line of a stack is the program's own code; so is the native code\n"
+		"of node and other runtimes of JavaScript below a function of a script (record\n"
+		"--jit). A site that was shown before is only referred to (see #3).\n",
 	.examples =
 		"  tidemark report app.tide                      the ten heaviest of each kind\n"
 		"  tidemark report app.tide -n 0 --min-bytes 1M  all of a megabyte or more\n"

@@ -133,6 +133,68 @@ def functions_of_node_have_their_names_and_places():
     check("jit" in messages(), "info does not say what was asked for")
 
 
+def who(rows):
+    """The line that stands for each row."""
+    return [row["stack"][row["user_frame"]] for row in rows if row["stack"]]
+
+
+ADDON = r"""
+#include <stdlib.h>
+typedef void *value;
+extern int napi_create_function(value, const char *, size_t, value (*)(value, value), value, value *);
+extern int napi_create_buffer(value, size_t, void **, value *);
+void *held[100];
+value addon_buffer(value env, value info) {
+	void *data;
+	value made = NULL;
+	napi_create_buffer(env, 33333, &data, &made);
+	for (int i = 0; i < 100 && !held[i]; i++) held[i] = malloc(22222);
+	return made;
+}
+value napi_register_module_v1(value env, value exports) {
+	napi_create_function(env, "buffer", 6, addon_buffer, NULL, &exports);
+	return exports;
+}
+"""
+
+
+@test
+def a_script_stands_for_what_its_runtime_allocates_and_an_addon_for_itself():
+    if not need(NODE, "node"):
+        return
+    with open("addon.c", "w", encoding="ascii") as file:
+        file.write(ADDON)
+    subprocess.run(["cc", "-w", "-O1", "-shared", "-fPIC", "-o", "addon.node", "addon.c"], check=True)
+    report, _ = node("const take = require('./addon.node'); function ask() { return take(); }\n"
+                     "const held = []; for (let i = 0; i < 50; i++) held.push(ask());\n"
+                     "function digest(i) { return require('crypto').createHash('md5').update('x' + i)"
+                     ".digest('hex'); }\n"
+                     "for (let i = 0; i < 60000; i++) digest(i);\n"
+                     "process.exit(0);", "--jit")
+    first = who(report["sites"]["live_at_exit"])
+    path = os.path.realpath("work.js")
+    equal(path, first[0]["file"], "who holds most")  # V8 puts innermost into middle, sooner or later
+    check(("innermost", path, 3) in [(line["function"], line["file"], line["line"]) for line in first],
+          f"the function and its line: {first[:9]}")
+    check(any(line["function"] == "addon_buffer" for line in first), f"an addon's call: {first[:9]}")
+    asked = [row for row in report["sites"]["bytes"] if row["stack"] and
+             row["stack"][row["user_frame"]]["function"] == "addon_buffer"]
+    check(any(row["user_frame"] > 1 for row in asked), "what an addon has its runtime allocate")
+    text = subprocess.run([TIDEMARK, "report", "-n", "1", "t.tide"], capture_output=True, text=True,
+                          check=True).stdout
+    check("work.js:" in text.split("LIVE AT EXIT")[1].splitlines()[1], text)
+    by_function = json.loads(subprocess.run(
+        [TIDEMARK, "window", "--by", "function", "--json", "t.tide"], capture_output=True,
+        check=True).stdout)["rows"]
+    check({"innermost", "addon_buffer"} <= {row["keys"]["function"] for row in by_function},
+          f"a window by function: {by_function}")
+    found = json.loads(subprocess.run([TIDEMARK, "findings", "--json", "t.tide"],
+                                      capture_output=True, check=True).stdout)["findings"]
+    told = [(one["what"], one["stack"][one["user_frame"]]["file"]) for one in found
+            if one["kind"] == "temporaries"]
+    check([what for what, file in told if file == path], f"temporaries of a script: {told}")
+
+
 @test_of_many
 def nothing_is_asked_of_a_runtime_without_jit():
     if not need(NODE, "node"):

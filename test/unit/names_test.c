@@ -2,6 +2,8 @@
 #include "report/ask/names.h"
 #include "test/unit/assembled.h"
 
+#include <string.h>
+
 static const char trace[] =
 	"process p\n"
 	"thread t p\n"
@@ -134,6 +136,81 @@ TEST(names_of_what_a_wrapper_calls_in_its_own_file_are_passed_over)
 	CHECK_STR("work", names_face(names, stack_of(reader, 5), false)->function);
 	CHECK_EQ(1, names_stack(names, stack_of(reader, 6)).user); // it is another file's
 	CHECK_EQ(2, names_stack(names, stack_of(reader, 3)).user);
+	names_free(names);
+	reader_close(reader);
+}
+
+// Of a program of node's: with an addon, without a script of the program's own, without any.
+static const char node[] = "process p\n"
+			   "thread t p\n"
+			   "module n p 0x7000-0x9000 bias=0x7000 \"/usr/bin/node\"\n"
+			   "module a p 0xa000-0xb000 bias=0xa000 \"/app/node_sqlite3.node\"\n"
+			   "module e p 0xc000-0xd000 bias=0xc000 \"/usr/bin/editor\"\n"
+			   "frame strip n 0x7123\n"
+			   "frame call n 0x7200\n"
+			   "name call \"v8::internal::Invoke(v8::internal::Isolate*)\"\n"
+			   "frame main n 0x7300\n"
+			   "name main \"main\" \"node_main.cc\":97\n"
+			   "frame addon a 0xa100\n"
+			   "name addon \"Statement::Bind\"\n"
+			   "frame v8 e 0xc100\n"
+			   "name v8 \"v8::base::OS::Allocate(void*)\"\n"
+			   "frame own e 0xc200\n"
+			   "name own \"editor_open\"\n"
+			   "frame stub 0x5555\n"
+			   "frame alloc 0x5600\n"
+			   "name alloc \"alloc\" \"node:buffer\":391\n"
+			   "frame load 0x5700\n"
+			   "name load \"load\" \"/app/app.js\":12\n"
+			   "stack s4 malloc < strip < call < main\n"
+			   "stack s6 malloc < strip < call < alloc < call < main\n"
+			   "stack s8 malloc < strip < call < stub < alloc < load < call < main\n"
+			   "stack s7 malloc < strip < addon < call < load < call < main\n"
+			   "stack s5 malloc < addon < call < load < main\n"
+			   "stack s9 malloc < v8 < stub < load < own < v8 < v8 < v8 < main\n"
+			   "stack s3 malloc < own < load\n"
+			   "end\n";
+
+// The id of the stack of malloc that has `count` frames.
+static stack_id call_of(const struct reader *reader, struct names *names, size_t count)
+{
+	for (stack_id id = 1; id < reader_stacks_count(reader); id++) {
+		struct names_stack stack = names_stack(names, id);
+		const char *function = stack.lines[0].symbol->function;
+
+		if (stack.count == count && function && strcmp(function, "malloc") == 0)
+			return id;
+	}
+	return 0;
+}
+
+TEST(names_user_is_the_script_that_called_its_runtime_or_the_addon)
+{
+	static const struct {
+		size_t frames, inner, user;
+		const char *function;
+	} expected[] = {
+		{ 3, 1, 1, "editor_open" },     { 4, 1, 1, NULL },   { 5, 1, 1, "Statement::Bind" },
+		{ 6, 1, 3, "alloc" },           { 8, 1, 5, "load" }, { 9, 1, 3, "load" },
+		{ 7, 1, 2, "Statement::Bind" },
+	};
+	struct reader *reader = assembled_open(node);
+	struct names *names = names_new(reader, NULL);
+
+	for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+		stack_id id = call_of(reader, names, expected[i].frames);
+		struct names_stack stack = names_stack(names, id);
+		const char *function = stack.lines[stack.user].symbol->function;
+
+		CHECK_EQ(expected[i].inner, stack.inner);
+		CHECK_EQ(expected[i].user, stack.user);
+		if (expected[i].function)
+			CHECK_STR(expected[i].function, function);
+		else
+			CHECK(!function);
+		check_same(names_face(names, id, false), stack.lines[stack.user].symbol);
+		check_same(names_face(names, id, true), stack.lines[0].symbol);
+	}
 	names_free(names);
 	reader_close(reader);
 }

@@ -18,12 +18,21 @@
 
 enum { WRAPPERS_KNOWN = 32 };
 
+// What a frame is for names_user.
+enum kind {
+	KIND_NATIVE,  // the program's, or a library's
+	KIND_RUNTIME, // of a runtime of JavaScript, or generated code without a line, or wrappers
+	KIND_LIBRARY, // a script of the runtime's own
+	KIND_SCRIPT,
+};
+
 // What was found for a frame: ours or the symbols'.
 struct found {
 	const struct symbol *symbols;
 	struct names_text *json; // of each; NULL: of no stack yet
 	uint32_t count;
 	uint32_t wrappers; // which of the first WRAPPERS_KNOWN allocate on behalf of their callers
+	enum kind kind;
 };
 
 struct names {
@@ -168,6 +177,25 @@ static bool found_wrapper(const struct found *found, size_t i)
 	return i < WRAPPERS_KNOWN ? found->wrappers >> i & 1 : names_is_wrapper(&found->symbols[i]);
 }
 
+// Generated code is in no module; what its runtime wrote down for perf has a name, and for
+// functions of a script a file and a line.
+static enum kind kind_of(const struct names *names, frame_id id, const struct found *found)
+{
+	const struct trace_frame *frame = reader_frame(names->reader, id);
+	const struct symbol *symbol = &found->symbols[found->count - 1];
+
+	if (frame && frame->module == 0 && !*symbol->module) {
+		if (!symbol->function || !symbol->file || !symbol->line)
+			return KIND_RUNTIME;
+		return wrappers_match_runtime_script(symbol->file) ? KIND_LIBRARY : KIND_SCRIPT;
+	}
+	for (size_t i = 0; i < found->count; i++)
+		if (!found_wrapper(found, i) &&
+		    !wrappers_match_runtime(found->symbols[i].module, found->symbols[i].function))
+			return KIND_NATIVE;
+	return KIND_RUNTIME;
+}
+
 // Whether an unnamed function belongs to the wrapper of the same file that calls it: palloc of a
 // PostgreSQL without symbols calls such a one before malloc.
 static bool is_inner(const struct symbol *symbol, const struct symbol *caller)
@@ -203,7 +231,52 @@ static struct found *find(struct names *names, frame_id frame)
 	*found = ask(names, frame);
 	for (size_t i = 0; i < found->count && i < WRAPPERS_KNOWN; i++)
 		found->wrappers |= (uint32_t)names_is_wrapper(&found->symbols[i]) << i;
+	found->kind = kind_of(names, frame, found);
 	return found;
+}
+
+// Of code that cannot have a name nothing is kept.
+static enum kind find_kind(struct names *names, frame_id frame)
+{
+	struct symbol place;
+
+	return names_nobody_knows(names, frame, &place) ? KIND_RUNTIME : find(names, frame)->kind;
+}
+
+// The caller of a stack. Parents have lower ids than their stacks, which a damaged trace may not
+// keep: a parent that is not lower ends the walk.
+static stack_id caller_of(const struct names *names, stack_id stack)
+{
+	const struct trace_stack *node = reader_stack(names->reader, stack);
+	stack_id caller = node && node->parent < stack ? node->parent : 0;
+
+	return reader_stack(names->reader, caller) ? caller : 0;
+}
+
+// What is of a runtime is passed over, and its own scripts with it, to the first that is not. That
+// is whom it is of: a script's function, or one of an addon that a script called. Where it is
+// neither (main of the program), it is of the innermost of the runtime's own scripts.
+stack_id names_user(struct names *names, stack_id stack)
+{
+	const struct trace_stack *node = reader_stack(names->reader, stack);
+	const struct trace_frame *frame = node ? reader_frame(names->reader, node->frame) : NULL;
+	stack_id library = 0, native = 0;
+
+	if (!frame || frame->module == 0 || find(names, node->frame)->kind != KIND_RUNTIME)
+		return stack;
+	for (stack_id at = caller_of(names, stack); at; at = caller_of(names, at)) {
+		enum kind kind = find_kind(names, reader_stack(names->reader, at)->frame);
+
+		if (native && kind >= KIND_LIBRARY)
+			return native;
+		if (kind == KIND_SCRIPT)
+			return at;
+		if (kind == KIND_LIBRARY && !library)
+			library = at;
+		if (kind == KIND_NATIVE && !native)
+			native = at;
+	}
+	return library ? library : stack;
 }
 
 const struct symbol *names_find(struct names *names, frame_id frame, size_t *count)
@@ -214,9 +287,39 @@ const struct symbol *names_find(struct names *names, frame_id frame, size_t *cou
 	return found->symbols;
 }
 
-// One list of lines is used for all stacks, so the last call's is overwritten. Parents have lower
-// ids than their stacks, which a damaged trace may not keep: a parent that is not lower ends the
-// walk.
+// Which line of a stack is the first of `to`, one of its callers, that is no wrapper.
+static size_t line_of(struct names *names, stack_id stack, stack_id to)
+{
+	size_t line = 0;
+	const struct found *found;
+
+	for (stack_id at = stack; at != to; at = caller_of(names, at))
+		line += find(names, reader_stack(names->reader, at)->frame)->count;
+	found = find(names, reader_stack(names->reader, to)->frame);
+	for (size_t i = 0; i < found->count; i++)
+		if (!found_wrapper(found, i))
+			return line + i;
+	return line;
+}
+
+// Line `inner`, or the one that stands for it (names_user).
+static size_t user_line(struct names *names, stack_id stack, size_t inner)
+{
+	size_t lines = 0;
+
+	for (stack_id at = stack; at; at = caller_of(names, at)) {
+		stack_id user;
+
+		lines += find(names, reader_stack(names->reader, at)->frame)->count;
+		if (lines <= inner)
+			continue;
+		user = names_user(names, at);
+		return user == at ? inner : line_of(names, stack, user);
+	}
+	return inner;
+}
+
+// One list of lines is used for all stacks, so the last call's is overwritten.
 struct names_stack names_stack(struct names *names, stack_id stack)
 {
 	struct names_stack result = { .names = names };
@@ -240,18 +343,19 @@ struct names_stack names_stack(struct names *names, stack_id stack)
 				.wrapper = found_wrapper(found, i),
 			};
 		result.flags |= node->flags;
-		id = node->parent < id ? node->parent : 0;
+		id = caller_of(names, id);
 	}
 	result.lines = names->lines;
-	for (; result.user < result.count; result.user++) {
-		const struct names_line *line = &names->lines[result.user];
+	for (; result.inner < result.count; result.inner++) {
+		const struct names_line *line = &names->lines[result.inner];
 
 		if (!line->wrapper &&
-		    (result.user + 1 == result.count || !is_inner(line->symbol, line[1].symbol)))
+		    (result.inner + 1 == result.count || !is_inner(line->symbol, line[1].symbol)))
 			break;
 	}
-	if (result.user == result.count)
-		result.user = 0;
+	if (result.inner == result.count)
+		result.inner = 0;
+	result.user = result.count ? user_line(names, stack, result.inner) : 0;
 	// _start, of a program without its symbols.
 	if (result.user + 2 < result.count && !is_named(names->lines[result.count - 1].symbol))
 		result.roots = wrappers_match_root(names->lines[result.count - 2].symbol->function);
@@ -285,15 +389,16 @@ static struct found find_or_make(struct names *names, frame_id frame, struct sym
 	return *find(names, frame);
 }
 
-// A stack of wrappers alone is called after its innermost function.
-// The same answer as the `user` line of names_stack, without a list of all lines: tables ask for it
-// for each of their rows.
-const struct symbol *names_face(struct names *names, stack_id stack, bool innermost)
+// As names_face, but for names_user: `at` becomes the part of the stack that begins with it, 0 if
+// it is a wrapper.
+static const struct symbol *find_face(struct names *names, stack_id stack, bool innermost,
+				      stack_id *at)
 {
 	bool any = false, waits = false; // what could be a wrapper's waits for its caller
 	struct symbol first = { 0 }, unnamed = { 0 }, place;
 
-	for (stack_id id = stack; id;) {
+	*at = 0;
+	for (stack_id id = stack; id; id = caller_of(names, id)) {
 		const struct trace_stack *node = reader_stack(names->reader, id);
 		struct found found;
 
@@ -314,15 +419,36 @@ const struct symbol *names_face(struct names *names, stack_id stack, bool innerm
 			if (found_wrapper(&found, i) && !innermost)
 				continue;
 			names->face = *symbol;
+			*at = id;
 			if (innermost || symbol->function)
 				return &names->face;
 			unnamed = *symbol;
 			waits = true;
 		}
-		id = node->parent < id ? node->parent : 0;
 	}
+	if (!waits)
+		*at = 0;
 	names->face = waits ? unnamed : first;
 	return any ? &names->face : NULL;
+}
+
+// A stack of wrappers alone is called after its innermost function.
+// The same answer as the `user` line of names_stack, without a list of all lines: tables ask for it
+// for each of their rows.
+const struct symbol *names_face(struct names *names, stack_id stack, bool innermost)
+{
+	stack_id at, user;
+	const struct symbol *face = find_face(names, stack, innermost, &at);
+	const struct found *found;
+
+	if (innermost || !at)
+		return face;
+	user = names_user(names, at);
+	if (user == at)
+		return face;
+	found = find(names, reader_stack(names->reader, user)->frame);
+	names->face = found->symbols[line_of(names, user, user)];
+	return &names->face;
 }
 
 void names_add_function(struct names *names, stack_id stack, bool innermost, struct str *text)

@@ -44,10 +44,13 @@ struct names_line {
 
 // For example malloc, operator new, parse, main, __libc_start_main, _start, of which the recorder
 // has not the first: lines are operator new, parse, main and two more; user is 1, and roots are 2.
+// In a program of node's, node::Allocate, v8::Call, alloc (node:buffer), load (app.js), main: user
+// is 3, and inner 0.
 struct names_stack {
 	const struct names_line *lines; // innermost first
 	size_t count;                   // 0: the call was recorded without a stack
-	size_t user;                    // the first line that is no wrapper; 0 if all are
+	size_t user;                    // the first line that is the program's own (names_user)
+	size_t inner;                   // the first that is no wrapper; 0 if all are
 	size_t roots;                   // lines at the outer end where the thread began
 	uint8_t flags;                  // enum trace_stack_flag
 	struct names *names;            // whose lines they are; NULL: there are none
@@ -59,6 +62,13 @@ void names_keep(const struct names_stack *stack, size_t line, const char *text, 
 // Whole, always. `lines` stays valid until the next call.
 struct names_stack names_stack(struct names *names, stack_id stack);
 
+// For a stack whose innermost frame is no wrapper: of whom its allocation is. That is the stack
+// itself, but for the native code of a runtime of JavaScript, if a script whose functions have
+// names and lines is further out: then it begins where the runtime was called, by the innermost
+// script that is not the runtime's own, or by an addon. A stack of the runtime's scripts alone
+// begins with their innermost.
+stack_id names_user(struct names *names, stack_id stack);
+
 // How much of a name is left without the address that imported recordings give a function of which
 // they know no more: "libfoo.so 0x7f31a0" is "libfoo.so". All of it, if it has none.
 size_t names_without_address(const char *function);
@@ -67,8 +77,9 @@ size_t names_without_address(const char *function);
 // or what a C library or dynamic linker without debug symbols does not name.
 bool names_is_root(const struct symbol *symbol);
 
-// What stands for a stack in tables: its first function that is no wrapper (`innermost`: its very
-// first). NULL: it has none. Valid until the next call of this or the two below for another stack.
+// What stands for a stack in tables: its first function that is the program's own (`innermost`: its
+// very first). NULL: it has none. Valid until the next call of this or the two below for another
+// stack.
 const struct symbol *names_face(struct names *names, stack_id stack, bool innermost);
 
 // What that is called, and the path of its file: "work", "libfoo.so+0x12", "(no stack)";

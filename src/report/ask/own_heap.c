@@ -204,7 +204,7 @@ const char *own_heap_mapped(struct names *names, const struct trace_process *pro
 	struct names_stack lines = names_stack(names, stack);
 	const char *heap = NULL;
 
-	for (size_t i = 0; i < lines.count && i <= lines.user && !heap; i++)
+	for (size_t i = 0; i < lines.count && i <= lines.inner && !heap; i++)
 		heap = own_heap_find(lines.lines[i].symbol, process);
 	return heap;
 }

@@ -478,6 +478,30 @@ bool wrappers_match_outer(const char *function)
 	return matches_any(outer, sizeof outer / sizeof *outer, function);
 }
 
+// The programs by their whole names, as an addon may be called node_sqlite3.node.
+bool wrappers_match_runtime(const char *module, const char *function)
+{
+	static const char *const files[] = {
+		"node",     "nodejs", "electron",     "deno",     "bun",     "chrome", "chromium",
+		"node.exe", "d8",     "electron.exe", "deno.exe", "bun.exe", NULL,
+	};
+	static const char *const libraries[] = { "libnode.", "libv8", NULL };
+	static const char *const functions[] = { "v8::*", "node::*", "Builtins_*" };
+	const char *name = str_last_part(module), *slash = strrchr(name, '\\');
+
+	name = slash ? slash + 1 : name;
+	for (size_t i = 0; files[i]; i++)
+		if (strcasecmp(name, files[i]) == 0)
+			return true;
+	return is_named(module, libraries) ||
+	       matches_any(functions, sizeof functions / sizeof *functions, function);
+}
+
+bool wrappers_match_runtime_script(const char *file)
+{
+	return strncmp(file, "node:", 5) == 0 || strncmp(file, "ext:", 4) == 0;
+}
+
 bool wrappers_match_root(const char *function)
 {
 	return matches_any(roots, sizeof roots / sizeof *roots, function);

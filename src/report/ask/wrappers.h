@@ -29,6 +29,14 @@ bool wrappers_match_module(const char *module, bool named);
 // in a program without its symbols: what it calls in the same file is a wrapper too.
 bool wrappers_match_outer(const char *function);
 
+// Whether a function is the native code of a runtime of JavaScript: its file is node, libnode,
+// electron, chrome or the like, or its name is V8's or node's, wherever it is. What it allocates is
+// asked for by the script that called it.
+bool wrappers_match_runtime(const char *module, const char *function);
+
+// Whether a script's file is part of such a runtime: node:internal/buffer, ext:core/01_core.js.
+bool wrappers_match_runtime_script(const char *file);
+
 // Whether `function` is where every thread of a process begins (_start, start_thread …). Such
 // frames end nearly every stack and say nothing.
 bool wrappers_match_root(const char *function);

@@ -382,6 +382,78 @@ stack_id findings_user(struct findings *findings, stack_id stack)
 	return at ? at : stack;
 }
 
+// What a runtime's frame allocates for a function of a script, which is at several addresses: V8
+// compiles it again while it runs.
+struct findings_script {
+	frame_id inner;
+	const struct symbol *function;
+};
+
+static bool is_script(const void *context, uint32_t position, const void *key)
+{
+	const struct findings_facts *facts = context;
+	const struct findings_script *script = key, *other = &facts->scripts[position];
+
+	return other->inner == script->inner && other->function->line == script->function->line &&
+	       strcmp(other->function->function, script->function->function) == 0 &&
+	       strcmp(other->function->file, script->function->file) == 0;
+}
+
+static uint32_t script_line(struct findings *findings, frame_id inner, frame_id frame)
+{
+	struct findings_facts *facts = findings->facts;
+	size_t count;
+	const struct symbol *symbol = names_find(findings->asked->names, frame, &count);
+	struct findings_script script = { inner, symbol };
+	uint32_t number;
+	uint64_t hash;
+
+	// An addon, which stays where it is, has its frame.
+	if (*symbol->module)
+		return frame;
+	hash = index_set_hash((const uint64_t[]){ inner, symbol->line,
+						  index_set_hash_text(symbol->function),
+						  index_set_hash_text(symbol->file) },
+			      4);
+	number = index_set_put(&facts->scripts_set, hash, is_script, facts, &script,
+			       (uint32_t)facts->scripts_count);
+	if (number == facts->scripts_count)
+		*MEM_ADD(facts->scripts, facts->scripts_count, facts->scripts_capacity) = script;
+	return reader_frames_count(findings->asked->reader) + number;
+}
+
+// A frame's number, but where a runtime's native code stands for a script: then it is of both. What
+// is temporary is so for what the runtime makes, and other blocks of the script's are another line.
+uint32_t findings_line(struct findings *findings, stack_id stack)
+{
+	const struct reader *reader = findings->asked->reader;
+	struct findings_facts *facts = findings->facts;
+	stack_id inner = findings_user(findings, stack), user;
+	uint32_t line;
+
+	if (!inner)
+		return 0;
+	if (!facts->lines)
+		facts->lines = mem_alloc(reader_stacks_count(reader), sizeof *facts->lines);
+	if (facts->lines[stack])
+		return facts->lines[stack];
+	line = reader_stack(reader, inner)->frame;
+	user = names_user(findings->asked->names, inner);
+	if (user != inner)
+		line = script_line(findings, line, reader_stack(reader, user)->frame);
+	facts->lines[stack] = line;
+	return line;
+}
+
+// What a script does not name is known by its place.
+static void add_place(const struct findings *findings, stack_id stack, struct str *text)
+{
+	const struct symbol *face = names_face(findings->asked->names, stack, false);
+
+	if (face && face->function && strcmp(face->function, "(anonymous)") == 0 && face->file)
+		str_format(text, " of %s:%" PRIu32, names_file(face->file), face->line);
+}
+
 // Short, as it stands in a sentence, and kept: several kinds find something of one stack.
 const char *findings_function(const struct findings *findings, stack_id stack)
 {
@@ -395,6 +467,7 @@ const char *findings_function(const struct findings *findings, stack_id stack)
 	if (!facts->functions[stack]) {
 		names_add_function(findings->asked->names, stack, false, &name);
 		cxxname_shorten(str_get(&name), NAME_COLUMNS, &text);
+		add_place(findings, stack, &text);
 		facts->functions[stack] = arena_text(&facts->texts, str_get(&text));
 		STR_FINI(&name, &text);
 	}
@@ -717,7 +790,9 @@ static void free_facts(struct findings_facts *facts)
 	growth_fini(&facts->growth);
 	spikes_fini(&facts->spikes);
 	MEM_FREE(facts->pairs, facts->chains, facts->orphans, facts->failed, facts->lasts,
-		 facts->mosts, facts->users, facts->functions, facts->locks);
+		 facts->mosts, facts->users, facts->lines, facts->scripts, facts->functions,
+		 facts->locks);
+	index_set_fini(&facts->scripts_set);
 	arena_fini(&facts->texts);
 	findings_arenas_free(facts->arenas);
 	mem_free(facts);

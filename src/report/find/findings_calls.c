@@ -18,7 +18,7 @@ enum {
 // buffers that grow.
 struct group {
 	process_id process;
-	frame_id frame;
+	uint32_t line;
 	stack_id stack, freed_by; // of the pair with most blocks, and how many those are
 	uint64_t most;
 	uint64_t count, bytes, size_max, temporary, elsewhere, same_call;
@@ -40,15 +40,14 @@ enum { PROCESS_SHIFT = 33 };
 static void add_row(struct findings *findings, struct groups *groups, process_id process,
 		    stack_id stack, bool by_copy, size_t row)
 {
-	const struct trace_stack *user =
-		reader_stack(findings->asked->reader, findings_user(findings, stack));
+	uint64_t line = findings_line(findings, stack);
 
 	ASSERT(process < UINT32_C(1) << 31);
-	if (!user || !user->frame)
+	if (!line)
 		return;
-	*MEM_ADD(groups->list, groups->count, groups->capacity) = (struct radix_pair){
-		(uint64_t)process << PROCESS_SHIFT | (uint64_t)user->frame << 1 | by_copy, row
-	};
+	*MEM_ADD(groups->list, groups->count, groups->capacity) =
+		(struct radix_pair){ (uint64_t)process << PROCESS_SHIFT | line << 1 | by_copy,
+				     row };
 }
 
 // Where a line's rows end.
@@ -77,7 +76,7 @@ consider_each(struct findings *findings, const struct findings_kind *kind, struc
 		uint64_t key = groups->list[first].key;
 		struct group group = {
 			.process = (process_id)(key >> PROCESS_SHIFT),
-			.frame = (frame_id)(key >> 1),
+			.line = (uint32_t)(key >> 1),
 			.by_copy = key & 1,
 		};
 

@@ -40,7 +40,7 @@ struct present *findings_present(const struct findings *findings, uint64_t event
 // Blocks of one line of the program at a moment.
 struct line {
 	process_id process;
-	frame_id frame;
+	uint32_t number;
 	stack_id stack; // the one with most of `more`, if it has more than half of it
 	uint64_t count, bytes, more;
 	uint64_t lead; // of that stack over all others together, as far as was counted
@@ -61,17 +61,15 @@ struct lines_list {
 static void add_block(struct findings *findings, struct lines_list *lines, process_id process,
 		      stack_id stack, uint64_t size, uint64_t more)
 {
-	const struct trace_stack *user =
-		reader_stack(findings->asked->reader, findings_user(findings, stack));
-	frame_id frame = user ? user->frame : 0;
+	uint32_t number = findings_line(findings, stack);
 	struct line *line;
 	bool added;
-	uint64_t *at = map_put(&lines->known, (uint64_t)process << 32 | frame, &added);
+	uint64_t *at = map_put(&lines->known, (uint64_t)process << 32 | number, &added);
 
 	if (added) {
 		*at = lines->count;
 		*MEM_ADD(lines->list, lines->count, lines->capacity) =
-			(struct line){ .process = process, .frame = frame };
+			(struct line){ .process = process, .number = number };
 	}
 	ASSERT(*at < lines->count);
 	line = &lines->list[*at];
@@ -152,7 +150,7 @@ bool findings_overhead(struct findings *findings, const struct findings_kind *ki
 		count_overhead(findings, present, id, &lines);
 	present_free(present);
 	for (size_t i = 0; i < lines.count; i++)
-		if (lines.list[i].frame && lines.list[i].more >= findings_bytes_min(findings) &&
+		if (lines.list[i].number && lines.list[i].more >= findings_bytes_min(findings) &&
 		    lines.list[i].more >= lines.list[i].bytes)
 			tell_overhead(findings, kind, &lines.list[i]);
 	lines_list_fini(&lines);
@@ -460,13 +458,13 @@ bool findings_free_pages(struct findings *findings, const struct findings_kind *
 
 // What one line of one process held at the peak.
 struct held {
-	frame_id frame;
+	uint32_t line;
 	process_id process;
 	stack_id stack;
 	uint64_t bytes;
 };
 
-SORT_ORDER(by_frame, struct held, SORT_RISES(frame), SORT_RISES(process))
+SORT_ORDER(by_line, struct held, SORT_RISES(line), SORT_RISES(process))
 
 // Sums of equal frame and process; returns how many.
 static size_t merge_held(struct held *list, size_t count)
@@ -474,9 +472,9 @@ static size_t merge_held(struct held *list, size_t count)
 	size_t merged = 0;
 
 	if (count)
-		qsort(list, count, sizeof *list, by_frame);
+		qsort(list, count, sizeof *list, by_line);
 	for (size_t i = 0; i < count; i++) {
-		if (merged && by_frame(&list[merged - 1], &list[i]) == 0)
+		if (merged && by_line(&list[merged - 1], &list[i]) == 0)
 			list[merged - 1].bytes += list[i].bytes;
 		else
 			list[merged++] = list[i];
@@ -539,8 +537,7 @@ bool findings_processes(struct findings *findings, const struct findings_kind *k
 			continue;
 		ASSERT(count <= i);
 		list[count++] = (struct held){
-			.frame = reader_stack(reader, findings_user(findings, sites[i].stack))
-					 ->frame,
+			.line = findings_line(findings, sites[i].stack),
 			.process = sites[i].process,
 			.stack = sites[i].stack,
 			.bytes = sites[i].at_peak.bytes,
@@ -548,7 +545,7 @@ bool findings_processes(struct findings *findings, const struct findings_kind *k
 	}
 	count = merge_held(list, count);
 	for (size_t first = 0, last; first < count; first = last) {
-		for (last = first + 1; last < count && list[last].frame == list[first].frame;)
+		for (last = first + 1; last < count && list[last].line == list[first].line;)
 			last++;
 		judge_held(findings, kind, list, first, last);
 	}

@@ -144,7 +144,11 @@ struct findings_facts {
 	struct findings_arenas *arenas; // while lives are read; NULL: not asked for
 	struct findings_lock *locks;    // what is left of them
 	size_t locks_count, locks_capacity;
-	stack_id *users;        // by stack: findings_user + 1; 0: not asked yet
+	stack_id *users;                 // by stack: findings_user + 1; 0: not asked yet
+	uint32_t *lines;                 // by stack: findings_line; 0: not asked yet
+	struct findings_script *scripts; // what has a line of its own, see findings_line
+	size_t scripts_count, scripts_capacity;
+	struct index_set scripts_set;
 	const char **functions; // by stack: findings_function; NULL: not asked yet
 	struct arena texts;     // theirs
 	bool free_stacks;
@@ -179,6 +183,10 @@ void findings_miss(struct findings *findings, const struct findings_kind *kind, 
 
 // The stack from the innermost frame on that does not allocate for somebody else; 0: it has none.
 stack_id findings_user(struct findings *findings, stack_id stack);
+
+// The number of the line of the program that allocates there: what findings of a line are sums of.
+// 0: it has none.
+uint32_t findings_line(struct findings *findings, stack_id stack);
 
 // What it is called, for a sentence. Valid as long as the facts.
 const char *findings_function(const struct findings *findings, stack_id stack);

@@ -16,6 +16,7 @@
 #include "report/find/chunk_extent.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum {
 	BLOCKS_MIN = 64, // of one size, before distances say anything
@@ -40,7 +41,7 @@ enum slack_way { SLACK_CLASS, SLACK_APART, SLACK_ALIGNED, SLACK_WAYS };
 // Blocks of one line of the program.
 struct slack_line {
 	process_id process;
-	frame_id frame;
+	uint32_t line;
 	enum slack_way way;
 	stack_id stack; // of the largest of them
 	uint64_t largest, count, bytes, more, rooms, used;
@@ -56,7 +57,8 @@ struct slack_process {
 	struct map places;        // size -> its place in `sizes`
 	struct slack_size *sizes; // owned
 	size_t sizes_count, sizes_capacity;
-	uint32_t (*more)[SLACK_WAYS]; // bytes, by frame, this many or more; owned
+	uint32_t (*more)[SLACK_WAYS]; // bytes, by line, this many or more; owned
+	size_t more_count;            // lines in it
 	uint32_t most;                // of any
 	bool glibc;
 	unsigned bits;
@@ -73,33 +75,24 @@ struct slack {
 	struct findings *findings;
 	struct slack_line *lines;
 	size_t lines_count, lines_capacity;
-	struct map known; // process, frame and way -> line
+	struct map known; // process, line and way -> row
 	struct slack_room *rooms;
 	size_t rooms_count, rooms_capacity;
 };
 
-// The program's own frame of a stack; 0: it has none.
-static frame_id frame_of(const struct slack *slack, stack_id stack)
-{
-	const struct trace_stack *user =
-		reader_stack(slack->findings->asked->reader, findings_user(slack->findings, stack));
-
-	return user ? user->frame : 0;
-}
-
-// The number of a line by process, frame and way; made, if it is new. A frame number takes 32 bits
+// The number of a row by process, line and way; made, if it is new. A line's number takes 32 bits
 // and a way 2, so the key has no overlap.
-static uint32_t line_of(struct slack *slack, process_id process, frame_id frame, enum slack_way way)
+static uint32_t row_of(struct slack *slack, process_id process, uint32_t line, enum slack_way way)
 {
 	bool added;
 	uint64_t *at = map_put(&slack->known,
-			       ((uint64_t)process << 34) | ((uint64_t)frame << 2) | way, &added);
+			       ((uint64_t)process << 34) | ((uint64_t)line << 2) | way, &added);
 
 	ASSERT(way < SLACK_WAYS);
 	if (added) {
 		*at = slack->lines_count;
 		*MEM_ADD(slack->lines, slack->lines_count, slack->lines_capacity) =
-			(struct slack_line){ .process = process, .frame = frame, .way = way };
+			(struct slack_line){ .process = process, .line = line, .way = way };
 	}
 	ASSERT(*at < slack->lines_count);
 	return (uint32_t)*at;
@@ -213,12 +206,13 @@ static struct slack_waste waste_of(const struct slack_process *in, size_t i)
 	return (struct slack_waste){ .way = SLACK_WAYS };
 }
 
-// The frame of a block that counts; 0: it does not, or has no frame of the program's.
-static frame_id frame_that_counts(const struct slack_process *in, size_t i)
+// The line of a block that counts; 0: it does not, or has none.
+static uint32_t line_that_counts(const struct slack_process *in, size_t i)
 {
 	const struct chunk_block *block = &in->extent.blocks[i];
 
-	return block->selected && block->size ? frame_of(in->slack, block->stack) : 0;
+	return block->selected && block->size ? findings_line(in->slack->findings, block->stack)
+					      : 0;
 }
 
 // What does not fit into 32 bits may be as much as matters.
@@ -231,15 +225,15 @@ static bool is_much(const struct slack_process *in, uint32_t more)
 static void look_at(struct slack_process *in, size_t i)
 {
 	struct slack *slack = in->slack;
-	frame_id frame = frame_that_counts(in, i);
+	uint32_t line = line_that_counts(in, i);
 	struct slack_waste waste;
 
-	for (int way = SLACK_CLASS; frame && way < SLACK_WAYS; way++) {
+	for (int way = SLACK_CLASS; line && line < in->more_count && way < SLACK_WAYS; way++) {
 		uint32_t at;
 
-		if (!is_much(in, in->more[frame][way]))
+		if (!is_much(in, in->more[line][way]))
 			continue;
-		at = line_of(slack, in->extent.process, frame, (enum slack_way)way);
+		at = row_of(slack, in->extent.process, line, (enum slack_way)way);
 		slack->lines[at].all++;
 		waste = waste_of(in, i);
 		if (waste.way != (enum slack_way)way)
@@ -250,19 +244,32 @@ static void look_at(struct slack_process *in, size_t i)
 	}
 }
 
+// Lines come up while blocks are looked at.
+static uint32_t *more_of(struct slack_process *in, uint32_t line)
+{
+	size_t count = in->more_count;
+
+	if (line >= count) {
+		in->more_count = count + count / 2 + line + 1;
+		in->more = mem_resize(in->more, in->more_count, sizeof *in->more);
+		memset(in->more + count, 0, (in->more_count - count) * sizeof *in->more);
+	}
+	return in->more[line];
+}
+
 // How much each line of the program wastes, in each way, before any of it is told.
 static void sum_up(struct slack_process *in)
 {
 	for (size_t i = 0; i < in->extent.count; i++) {
-		frame_id frame = frame_that_counts(in, i);
+		uint32_t line = line_that_counts(in, i);
 		struct slack_waste waste = { .way = SLACK_WAYS };
 		uint32_t *more;
 
-		if (frame)
+		if (line)
 			waste = waste_of(in, i);
 		if (waste.way == SLACK_WAYS)
 			continue;
-		more = &in->more[frame][waste.way];
+		more = &more_of(in, line)[waste.way];
 		*more = waste.more < UINT32_MAX - *more ? *more + (uint32_t)waste.more : UINT32_MAX;
 		in->most = *more > in->most ? *more : in->most;
 	}
@@ -277,7 +284,8 @@ static void look_at_process(struct slack *slack, struct present *present, proces
 
 	chunk_extent_init(&in.extent, present, reader, process);
 	in.glibc = in.extent.glibc && findings_is_glibc(slack->findings, process);
-	in.more = mem_alloc_table(reader_frames_count(reader), sizeof *in.more);
+	in.more_count = reader_frames_count(reader);
+	in.more = mem_alloc_table(in.more_count, sizeof *in.more);
 	measure(&in);
 	sum_up(&in);
 	for (size_t i = 0; is_much(&in, in.most) && i < in.extent.count; i++)
@@ -295,7 +303,7 @@ static bool matters(struct findings *findings, const struct slack_line *line)
 {
 	uint64_t part = line->way == SLACK_CLASS ? SMALL_PART : PART;
 
-	return line->frame && line->more >= findings_bytes_min(findings) &&
+	return line->line && line->more >= findings_bytes_min(findings) &&
 	       line->more >= line->bytes / part && line->used <= line->rooms / USED_PART &&
 	       line->count >= line->all / 4 * 3;
 }

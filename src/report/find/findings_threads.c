@@ -60,13 +60,13 @@ static void on_call(void *context, const struct space *, const struct trace_even
 // What one line left in threads that have ended.
 struct left {
 	process_id process;
-	frame_id frame;
+	uint32_t line;
 	thread_id thread;
 	stack_id stack;
 	uint64_t size;
 };
 
-SORT_ORDER(by_line, struct left, SORT_RISES(process), SORT_RISES(frame), SORT_RISES(thread))
+SORT_ORDER(by_line, struct left, SORT_RISES(process), SORT_RISES(line), SORT_RISES(thread))
 
 struct gathering {
 	struct findings *findings;
@@ -82,18 +82,18 @@ static void gather(void *context, const struct present_block *block)
 {
 	struct gathering *gathering = context;
 	const struct ended *ended = gathering->ended;
-	stack_id user;
+	uint32_t line;
 
 	ASSERT(block->process == gathering->process);
 	if (!block->selected || block->inherited || block->thread >= ended->count ||
 	    !ended->list[block->thread])
 		return;
-	user = findings_user(gathering->findings, block->stack);
-	if (!user)
+	line = findings_line(gathering->findings, block->stack);
+	if (!line)
 		return;
 	*MEM_ADD(gathering->list, gathering->count, gathering->capacity) = (struct left){
 		.process = gathering->process,
-		.frame = reader_stack(ended->reader, user)->frame,
+		.line = line,
 		.thread = block->thread,
 		.stack = block->stack,
 		.size = block->size,
@@ -172,7 +172,7 @@ static void consider_all(struct findings *findings, const struct findings_kind *
 		qsort(list, count, sizeof *list, by_line);
 	for (size_t i = 1; i <= count; i++) {
 		if (i < count && list[i].process == list[first].process &&
-		    list[i].frame == list[first].frame)
+		    list[i].line == list[first].line)
 			continue;
 		consider(findings, kind, list + first, i - first);
 		first = i;

@@ -368,7 +368,7 @@ bool suppressions_add(struct suppressions *suppressions, const char *path, const
 // allocates.
 static bool is_operator_new(const struct names_stack *stack, size_t line)
 {
-	return line < stack->user &&
+	return line < stack->inner &&
 	       wrappers_match_pattern("operator new*", stack->lines[line].symbol->function);
 }
 
@@ -499,7 +499,9 @@ const char *suppressions_match(struct suppressions *suppressions, const struct n
 		if (each->states && !(each->states & states))
 			continue;
 		if (!fits && !each->pattern && each->parts_count && is_the_call(&each->parts[0]))
-			fits = is_stack(each, 1, stack, 0) || is_stack(each, 1, stack, stack->user);
+			fits = is_stack(each, 1, stack, 0) ||
+			       is_stack(each, 1, stack, stack->inner) ||
+			       is_stack(each, 1, stack, stack->user);
 		if (!fits)
 			continue;
 		each->blocks += blocks;

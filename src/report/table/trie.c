@@ -13,8 +13,8 @@
 // each node needs the first of its rows and how many there are with those below, whatever is asked
 // of it.
 //
-// A stack ends at the innermost function that is no allocator wrapper; rows whose stacks then end
-// at one place are one row (merge_rows).
+// A stack ends at the innermost function that is the program's own (names_user); rows whose stacks
+// then end at one place are one row (merge_rows).
 #include "report/table/trie.h"
 
 #include "base/mem.h"
@@ -88,7 +88,7 @@ static uint32_t end_of(const struct trie *trie, uint32_t stack)
 
 	for (uint32_t at = stack; at; at = trie_caller(trie, at))
 		if (find_end_line(trie, at, &line))
-			return at;
+			return trie->plain ? at : names_user(trie->names, at);
 	return stack;
 }
 
@@ -199,6 +199,7 @@ bool trie_init(struct trie *trie, struct query_context *asked, bool plain, struc
 
 	*trie = (struct trie){ .reader = asked->reader,
 			       .names = asked->names,
+			       .plain = plain,
 			       .count = reader_stacks_count(asked->reader) };
 	if (trie->count == 0)
 		trie->count = 1; // stack 0, which stands for none

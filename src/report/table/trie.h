@@ -24,6 +24,7 @@ struct trie {
 	const struct reader *reader; // borrowed
 	struct names *names;         // borrowed
 	struct functions *functions; // owned
+	bool plain;                  // wrappers and runtimes are not passed over
 	struct trie_node *nodes;     // by stack id; 0 is the caller of all
 	uint32_t count;
 	struct window_row *sums;   // of the rows before this one
