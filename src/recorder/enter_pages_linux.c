@@ -19,42 +19,39 @@ enum {
 };
 
 // MAP_FIXED_NOREPLACE: the kernel refuses what is taken, and maps nothing elsewhere.
-static bool enter_pages_find_at(struct enter_pages *pages, uintptr_t at)
+static void *enter_pages_try(uintptr_t at, size_t bytes)
 {
 	long got = kernel_map(
-		at, ENTER_PAGES_BYTES, KERNEL_PROT_READ | KERNEL_PROT_WRITE,
+		at, bytes, KERNEL_PROT_READ | KERNEL_PROT_WRITE,
 		KERNEL_MAP_PRIVATE | KERNEL_MAP_ANONYMOUS | KERNEL_MAP_FIXED_NOREPLACE, -1, 0);
 
 	if (kernel_failed(got))
-		return false;
-	pages->bytes = (uint8_t *)got;
-	vm_own(pages->bytes, ENTER_PAGES_BYTES, false);
-	late_pages(pages->bytes, ENTER_PAGES_BYTES, false);
-	return true;
+		return NULL;
+	vm_own((void *)got, bytes, false);
+	late_pages((void *)got, bytes, false);
+	return (void *)got;
 }
 
-// Pages within reach of all of the object: below it if that can be, since above an executable its
-// heap grows.
-//
 // A jump of five bytes reaches 2 GiB either way; ENTER_REACH leaves 256 MiB of that.
-static bool enter_pages_find(struct enter_pages *pages)
+//
+// Above libraries the nearest place is taken, since the stack may be no more than 128 MiB further
+// up, and grows down. Above an executable its heap begins, so the furthest is taken there.
+void *enter_pages_near(uintptr_t start, uintptr_t end, size_t bytes)
 {
-	uintptr_t start = pages->start, end = pages->end, reach;
+	uintptr_t reach, heap = (uintptr_t)kernel(__NR_brk, 0);
+	void *got = NULL;
 
-	if (end - start > ENTER_REACH)
-		return false;
-	reach = ENTER_REACH - (end - start);
 	start &= ~(uintptr_t)(ENTER_STEP - 1);
 	end = (end + ENTER_STEP) & ~(uintptr_t)(ENTER_STEP - 1);
-	for (uintptr_t far = ENTER_STEP; far < reach && far < start; far += ENTER_STEP) {
-		if (enter_pages_find_at(pages, start - far))
-			return true;
-	}
-	for (uintptr_t far = reach; far > ENTER_STEP; far -= ENTER_STEP) {
-		if (enter_pages_find_at(pages, end + far))
-			return true;
-	}
-	return false;
+	if (end - start > ENTER_REACH)
+		return NULL;
+	reach = ENTER_REACH - (end - start); // whole steps, as the others are
+	for (uintptr_t far = ENTER_STEP; !got && far < reach && far < start; far += ENTER_STEP)
+		got = enter_pages_try(start - far, bytes);
+	for (uintptr_t far = ENTER_STEP; !got && far <= reach; far += ENTER_STEP)
+		got = enter_pages_try(heap - start < ENTER_REACH ? end + reach - far : end + far,
+				      bytes);
+	return got;
 }
 
 // Writable or executable, never both at once: some systems forbid that.
@@ -69,9 +66,9 @@ bool enter_pages_protect(const struct enter_pages *pages, bool done)
 // `bytes` is NULL, and all moves fail.
 void enter_pages_make(struct enter_pages *pages)
 {
-	pages->bytes = NULL;
+	pages->bytes = enter_pages_near(pages->start, pages->end, ENTER_PAGES_BYTES);
 	pages->used = 0;
-	if (enter_pages_find(pages) &&
+	if (pages->bytes &&
 	    (!enter_pages_protect(pages, true) || !enter_pages_protect(pages, false)))
 		pages->bytes = NULL;
 }

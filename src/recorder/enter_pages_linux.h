@@ -8,6 +8,7 @@
 //       enter_pages_move     for each function
 //     enter_pages_protect    true: they may be executed, and not be written
 //     enter_pages_free
+//     enter_pages_near       pages of others, who jump as far
 //
 // For example, malloc at 0x401000 begins with a push of 2 bytes and a mov of 3. One trampoline then
 // has, from its start: those 5 bytes, a jump to 0x401005, and (64 bits) movabs of its own address
@@ -18,6 +19,7 @@
 #include "wire/compiler.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum { ENTER_PAGES_WIDE = sizeof(void *) == 8 };
@@ -43,3 +45,7 @@ HIDDEN const char *enter_pages_move(struct enter_pages *pages, uint8_t *at, void
 
 // Accepts one without pages.
 HIDDEN void enter_pages_free(struct enter_pages *pages);
+
+// Pages that may be written, within reach of a jump from anywhere between `start` and `end`: below
+// that if there is room, else above. NULL: there are none.
+HIDDEN void *enter_pages_near(uintptr_t start, uintptr_t end, size_t bytes);

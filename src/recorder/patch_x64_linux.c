@@ -14,6 +14,7 @@
 // looked for in patch_program_x64_linux.c.
 #include "recorder/patch_linux.h"
 
+#include "recorder/enter_pages_linux.h"
 #include "recorder/exec_linux.h"
 #include "recorder/kernel.h"
 #include "recorder/late_linux.h"
@@ -39,7 +40,6 @@ enum {
 	PATCH_PAGES_BYTES = 2 * KERNEL_PAGE,
 	PATCH_PAGES_MAX = 64,
 	PATCH_REACH = 0x70000000, // of a rel32 jump, with something to spare
-	PATCH_STEP = 1 << 20,
 };
 
 // Where thunks go: pages near the code that they were made for.
@@ -237,38 +237,15 @@ static bool patch_allowed(struct patch_page *page)
 	return page->used == 0;
 }
 
-static bool patch_make_page_at(struct patch_page *page, uintptr_t place, uintptr_t near)
-{
-	long at = kernel(__NR_mmap, place, PATCH_PAGES_BYTES, KERNEL_PROT_READ | KERNEL_PROT_WRITE,
-			 KERNEL_MAP_PRIVATE | KERNEL_MAP_ANONYMOUS | KERNEL_MAP_FIXED_NOREPLACE, -1,
-			 0);
-
-	if (kernel_failed(at))
-		return false;
-	page->at = (uint8_t *)at;
-	page->used = 0;
-	page->near = patch_started ? near : 0;
-	vm_own(page->at, PATCH_PAGES_BYTES, false);
-	late_pages(page->at, PATCH_PAGES_BYTES, false);
-	return true;
-}
-
-// Pages for thunks within reach of `near`, new ones: below it if that can be, since above an
-// executable its heap grows.
-//
-// 1 MiB below `near`, then 2 MiB below, and so on, until the kernel has room, or the distance is
-// more than a jump reaches; then above, from as far as it reaches.
+// Pages for thunks within reach of `near`, new ones.
 static bool patch_make_page(struct patch_page *page, uintptr_t near)
 {
-	uintptr_t base = near & ~(uintptr_t)(PATCH_STEP - 1), far;
-
-	for (far = PATCH_STEP; far < PATCH_REACH && far < base; far += PATCH_STEP)
-		if (patch_make_page_at(page, base - far, near))
-			return patch_allowed(page);
-	for (far = PATCH_REACH - PATCH_STEP; far >= PATCH_STEP; far -= PATCH_STEP)
-		if (patch_make_page_at(page, base + far, near))
-			return patch_allowed(page);
-	return false;
+	page->at = enter_pages_near(near, near, PATCH_PAGES_BYTES);
+	if (!page->at)
+		return false;
+	page->used = 0;
+	page->near = patch_started ? near : 0;
+	return patch_allowed(page);
 }
 
 // Those that have room for one more thunk; NULL: there are none, and can be none.

@@ -154,6 +154,20 @@ def twenty_times_in_a_row_nothing_is_lost_and_nothing_stays():
 
 
 @test
+def where_no_address_is_free_below_the_libraries_what_is_above_serves():
+    """Databases (mariadbd) reserve some TiB there. Without random addresses the stack is near, above the libraries."""
+    if BITS == 32:
+        raise Skip("a jump reaches all of 4 GiB")
+    for words in ([], ["setarch", "-R"]):
+        running = Running([*words, looper()[0], "2", "100", "full"]).ready()
+        ended = attach_until(running, "100ms")
+        check("may not be changed" not in ended.err, ended.err)
+        check_whole("t.tide")
+        running.go_on()
+        running.end(7)
+
+
+@test
 def what_is_there_from_before_is_told_apart():
     for _ in range(3):
         running = looping()

@@ -6,9 +6,10 @@
 // blocks did not hold what they should, and exits with 7. At "signals" the threads are in a signal
 // handler for half of the time, most often one that has interrupted malloc; at "bins" each has a
 // hundred thousand small free blocks side by side, and one call that joins them takes milliseconds
-// (malloc_consolidate). Of what is recorded in between it must be true that nothing is lost, that
-// each block of these sizes is freed by who has it, and that stacks lead to main or to the thread's
-// start.
+// (malloc_consolidate); at "full" no address is free for 8 TiB below the libraries, and the main
+// thread uses 7 MiB of stack at the end. Of what is recorded in between it must be true that
+// nothing is lost, that each block of these sizes is freed by who has it, and that stacks lead to
+// main or to the thread's start.
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -32,7 +34,7 @@ static _Atomic long rounds;
 static _Atomic long wrong;
 static void **kept;
 static long kept_count, threads_count;
-static int bins;
+static int bins, full;
 
 static void take_time(int number)
 {
@@ -62,6 +64,25 @@ static void fill_bins(void)
 	*(void *volatile *)blocks = malloc(5000);
 	free(blocks[0]);
 	free(blocks);
+}
+
+// Reserves 8 TiB, as databases do for what they may have one day, and the holes above that.
+static void reserve_addresses(void)
+{
+	const int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+	char *all = mmap(NULL, (size_t)(8ull << 40), PROT_NONE, how, -1, 0), *hole;
+
+	do
+		hole = mmap(NULL, 1 << 19, PROT_NONE, how, -1, 0);
+	while (hole > all);
+	munmap(hole, 1 << 19);
+}
+
+static int use_stack(int pages)
+{
+	volatile char page[4096] = { (char)pages };
+
+	return pages ? use_stack(pages - 1) + page[0] - (char)pages : 0;
 }
 
 static void *go_round(void *argument)
@@ -107,7 +128,10 @@ int main(int argc, char **argv)
 	for (long i = 0; i < kept_count; i++)
 		kept[i] = malloc(KEPT_BYTES);
 	bins = argc > 3 && strcmp(argv[3], "bins") == 0;
-	if (argc > 3 && !bins)
+	full = argc > 3 && strcmp(argv[3], "full") == 0;
+	if (full)
+		reserve_addresses();
+	else if (argc > 3 && !bins)
 		interrupt_often();
 	for (long i = 0; i < threads_count; i++)
 		pthread_create(&threads[i], NULL, go_round, (void *)(intptr_t)i);
@@ -124,6 +148,8 @@ int main(int argc, char **argv)
 	for (long i = 0; i < kept_count; i++)
 		free(kept[i]);
 	free(kept);
+	if (full)
+		wrong += use_stack(7 << 8);
 	printf("%ld rounds, %ld wrong\n", (long)rounds, (long)wrong);
 	return wrong ? 1 : 7;
 }
