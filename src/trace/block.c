@@ -147,26 +147,151 @@ static size_t compress(struct block_packer *packer, uint8_t *out, size_t bound, 
 	return left == 0 ? to.pos : SIZE_MAX;
 }
 
+// ---- Payloads with gaps ------------------------------------------------------------------------
+
+// A frame of zstd's made by hand (RFC 8878): what is there in blocks of plain bytes, and each gap
+// in blocks of one sequence, which copies from `period` bytes before. The compressor would go
+// through all that is missing to find the same.
+enum {
+	FRAME_MAGIC = 0xfd2fb528,
+	FRAME_HEAD = 2 << 6 | 1 << 5, // the size in four bytes; no smaller window
+	PART_PLAIN = 0 << 1,
+	PART_PACKED = 2 << 1,
+	PART_MAX = 1 << 16,       // of a gap, in one sequence; zstd takes twice as much
+	SEQUENCE_MODES = 0x54,    // each of the three codes is the same throughout
+	SEQUENCE_PART_BYTES = 16, // at most
+};
+
+_Static_assert(BLOCK_GAP_MIN < (int)PART_MAX, "what is left of a gap is one part");
+
+static uint8_t *put_part_head(uint8_t *out, uint32_t type, size_t size, bool last)
+{
+	uint32_t head = (uint32_t)size << 3 | type | last;
+
+	out[0] = (uint8_t)head;
+	bytes_put_u16(out + 1, (uint16_t)(head >> 8));
+	return out + 3;
+}
+
+static uint8_t *put_plain(uint8_t *out, const uint8_t *raw, size_t size, bool last)
+{
+	ASSERT(size <= PART_MAX);
+	if (size == 0 && !last)
+		return out;
+	out = put_part_head(out, PART_PLAIN, size, last);
+	if (size > 0)
+		memcpy(out, raw, size);
+	return out + size;
+}
+
+// No bytes of its own, and one sequence: none of them, and a copy. Codes say how large its two
+// numbers are, the distance plus 3 and the length less 3: the place of the highest bit, which of
+// the length is the 7th at least, and its code 36 more. The bits below the highest come last, read
+// from the last byte's highest on, which is a 1 that only says where they begin.
+// For example 300 bytes from 2 bytes before: 5 = 1 01 has code 2, 297 = 1 00101001 has code 36 + 8;
+// the bits are 1 01 00101001, so the bytes 29 05.
+static uint8_t *put_copy(uint8_t *out, size_t period, size_t size)
+{
+	uint64_t distance = period + 3, length = size - 3;
+	unsigned distance_bits = 63 - (unsigned)__builtin_clzll(distance);
+	unsigned length_bits = 63 - (unsigned)__builtin_clzll(length);
+	uint64_t bits = UINT64_C(1) << distance_bits | (distance - (UINT64_C(1) << distance_bits));
+	uint8_t *head = out;
+
+	ASSERT(size >= BLOCK_GAP_MIN && size <= PART_MAX && length_bits <= 16);
+	bits = bits << length_bits | (length - (UINT64_C(1) << length_bits));
+	out += 3;
+	*out++ = 0; // bytes of its own
+	*out++ = 1; // sequences
+	*out++ = SEQUENCE_MODES;
+	*out++ = 0; // of bytes of its own
+	*out++ = (uint8_t)distance_bits;
+	*out++ = (uint8_t)(36 + length_bits);
+	for (; bits != 0; bits >>= 8)
+		*out++ = (uint8_t)bits;
+	put_part_head(head, PART_PACKED, (size_t)(out - head) - 3, false);
+	return out;
+}
+
+static uint8_t *put_gap(uint8_t *out, const struct block_gap *gap)
+{
+	for (size_t left = gap->size, part; left > 0; left -= part) {
+		part = left < PART_MAX ? left : PART_MAX;
+		// What is left is none, or enough.
+		if (left > part && left - part < BLOCK_GAP_MIN)
+			part -= BLOCK_GAP_MIN;
+		out = put_copy(out, gap->period, part);
+	}
+	return out;
+}
+
+// At most so many bytes.
+static size_t repeating_bound(const struct block_packer *packer, size_t size)
+{
+	size_t bound = 16 + size;
+
+	for (size_t i = 0; i < packer->gaps_count; i++)
+		bound += 8 + (packer->gaps[i].size / (PART_MAX - BLOCK_GAP_MIN) + 1) *
+				     SEQUENCE_PART_BYTES;
+	return bound;
+}
+
+// Returns its size. `whole` is that of the payload.
+static size_t put_repeating(const struct block_packer *packer, uint8_t *out, const uint8_t *raw,
+			    size_t size, size_t whole)
+{
+	uint8_t *at = out + 9;
+	size_t done = 0;
+
+	bytes_put_u32(out, FRAME_MAGIC);
+	out[4] = FRAME_HEAD;
+	bytes_put_u32(out + 5, (uint32_t)whole);
+	for (size_t i = 0; i < packer->gaps_count; i++) {
+		const struct block_gap *gap = &packer->gaps[i];
+
+		ASSERT(gap->at >= done && gap->at <= size && gap->period <= gap->at);
+		at = put_plain(at, raw + done, gap->at - done, false);
+		at = put_gap(at, gap);
+		done = gap->at;
+	}
+	at = put_plain(at, raw + done, size - done, true);
+	ASSERT((size_t)(at - out) <= repeating_bound(packer, size));
+	return (size_t)(at - out);
+}
+
+static size_t gaps_size(const struct block_packer *packer)
+{
+	size_t size = 0;
+
+	for (size_t i = 0; i < packer->gaps_count; i++)
+		size += packer->gaps[i].size;
+	return size;
+}
+
 // The payload is compressed straight into `out`, whose room is enough for what does not shrink.
 // Where it did not shrink it is overwritten by the plain bytes.
 void block_pack(struct block_packer *packer, struct block *block, const void *raw, size_t size,
 		bool packed, struct bytes *out)
 {
 	size_t header_at = out->size;
-	size_t bound = ZSTD_compressBound(size);
-	size_t stored = size;
+	bool repeating = packer->gaps_count > 0;
+	size_t bound = repeating ? repeating_bound(packer, size) : ZSTD_compressBound(size);
+	size_t whole = size + gaps_size(packer), stored = size;
 	uint8_t *payload;
 
-	ASSERT(size <= BLOCK_SIZE_MAX);
+	ASSERT(whole <= BLOCK_SIZE_MAX && (packed || !repeating));
 	bytes_reserve(out, BLOCK_HEADER_BYTES + bound);
 	payload = out->data + header_at + BLOCK_HEADER_BYTES;
 	block->codec = BLOCK_RAW;
-	if (packed && size >= COMPRESS_BYTES_MIN) {
+	if (repeating) {
+		stored = put_repeating(packer, payload, raw, size, whole);
+		block->codec = BLOCK_ZSTD;
+	} else if (packed && size >= COMPRESS_BYTES_MIN) {
 		stored = compress(packer, payload, bound, raw, size);
 		if (!ZSTD_isError(stored) && stored < size)
 			block->codec = BLOCK_ZSTD;
 	}
-	packer->cuts_count = 0;
+	packer->cuts_count = packer->gaps_count = 0;
 	if (block->codec == BLOCK_RAW) {
 		stored = size;
 		if (size > 0)
@@ -174,7 +299,7 @@ void block_pack(struct block_packer *packer, struct block *block, const void *ra
 	}
 	ASSERT(stored <= bound);
 	block->stored_size = (uint32_t)stored;
-	block->raw_size = (uint32_t)size;
+	block->raw_size = (uint32_t)whole;
 	block->payload_crc = crc32c(0, payload, stored);
 	block_header_encode(block, out->data + header_at);
 	out->size = header_at + BLOCK_HEADER_BYTES + stored;

@@ -84,21 +84,33 @@ void block_header_encode(const struct block *block, uint8_t out[static BLOCK_HEA
 // False if these bytes are not a block header: magic, checksum or a limit is wrong.
 bool block_header_decode(const uint8_t in[static BLOCK_HEADER_BYTES], struct block *block);
 
+// What is left out of a payload that is to be packed: at `at` of what is there, the `period` bytes
+// before it come again and again, `size` bytes of them.
+struct block_gap {
+	size_t at, period, size;
+};
+
+enum { BLOCK_GAP_MIN = 131, BLOCK_PARTS = 64 };
+
 // Packs payloads; keeps the compressor and its memory from block to block.
 //
 // A payload whose parts are unlike each other, as columns are, packs better when the compressor
 // begins each with statistics of its own: `cuts` says where parts begin. It is one frame all the
-// same.
+// same. What is known to come again need not be there, nor be looked for: `gaps`, of BLOCK_GAP_MIN
+// bytes or more. Then what is there is stored as it is. Both are of the next payload alone.
 struct block_packer {
-	void *zstd;      // ZSTD_CCtx
-	size_t cuts[64]; // rising offsets in the next payload
+	void *zstd;               // ZSTD_CCtx
+	size_t cuts[BLOCK_PARTS]; // rising offsets in the next payload
 	size_t cuts_count;
+	struct block_gap gaps[BLOCK_PARTS]; // the same
+	size_t gaps_count;
 };
 
 void block_packer_fini(struct block_packer *packer); // accepts { 0 }
 
 // Append a whole block, header and payload, to `out`. Sets sizes, codec and checksum of *block.
-// Takes zstd where that is smaller and `packed` is set. `size` is at most BLOCK_SIZE_MAX.
+// Takes zstd where that is smaller and `packed` is set. `size`, gaps included, is at most
+// BLOCK_SIZE_MAX; a payload that is not packed has none.
 void block_pack(struct block_packer *packer, struct block *block, const void *raw, size_t size,
 		bool packed, struct bytes *out);
 

@@ -21,6 +21,7 @@
 #include "trace/columns_next.h"
 
 #include "base/mem.h"
+#include "trace/block.h"
 
 _Static_assert(COLUMNS_COUNT <= COLUMNS_MAX, "sets of columns are bits");
 _Static_assert(COLUMNS_ROW_MAX <= COLUMNS_EVENTS_MAX, "a row fits into a block");
@@ -105,14 +106,16 @@ static uint64_t columns_kept(const struct columns_encoder *encoder)
 
 // Kinds and columns are written in rising order, since the loops go by number. The buffers keep
 // their memory for the next block, and `previous` is cleared when that begins.
-size_t columns_finish(struct columns_encoder *encoder, struct bytes *out, size_t *cuts)
+void columns_finish(struct columns_encoder *encoder, struct bytes *out, struct block_packer *packer)
 {
-	size_t count = 0;
 	uint64_t kept;
 
 	ASSERT(encoder->count <= COLUMNS_EVENTS_MAX);
 	ASSERT(encoder->count > 0 || encoder->kinds_used == 0);
+	ASSERT(packer == NULL || (packer->cuts_count == 0 && packer->gaps_count == 0));
 	columns_close(encoder);
+	if (encoder->gapped && (packer == NULL || !columns_sparse(encoder)))
+		columns_fill(encoder);
 	kept = columns_kept(encoder);
 	bytes_add_varint(out, (uint64_t)__builtin_popcountll(encoder->kinds_used));
 	for (uint8_t kind = 0; kind < KINDS_COUNT; kind++) {
@@ -126,19 +129,27 @@ size_t columns_finish(struct columns_encoder *encoder, struct bytes *out, size_t
 		if (!(kept & BIT(column)))
 			continue;
 		bytes_add_varint(out, column);
-		bytes_add_varint(out, encoder->column[column].size);
+		bytes_add_varint(out, encoder->column[column].size + encoder->gap[column].size);
 	}
 	for (int column = 0; column < COLUMNS_COUNT; column++) {
-		if ((kept & BIT(column)) && cuts != NULL)
-			cuts[count++] = out->size;
+		struct bytes *bytes = &encoder->column[column];
+		struct columns_gap *gap = &encoder->gap[column];
+
+		if ((kept & BIT(column)) && packer != NULL)
+			packer->cuts[packer->cuts_count++] = out->size;
+		if ((kept & BIT(column)) && gap->size > 0)
+			packer->gaps[packer->gaps_count++] = (struct block_gap){
+				.at = out->size + gap->at,
+				.period = gap->period,
+				.size = gap->size,
+			};
 		if (kept & BIT(column))
-			bytes_add(out, encoder->column[column].data, encoder->column[column].size);
-		encoder->column[column].size = 0;
+			bytes_add(out, bytes->data, bytes->size);
+		bytes->size = gap->size = 0;
 	}
-	ASSERT(!cuts || count == (size_t)__builtin_popcountll(kept));
 	encoder->count = encoder->roomy = 0;
 	encoder->kinds_used = encoder->columns_used = 0;
-	return count;
+	encoder->gapped = false;
 }
 
 // A kind that we know has at least the columns that we know it by, or the way of its addresses in

@@ -107,6 +107,12 @@ struct columns_late {
 	uint64_t size[COLUMNS_EVENTS_MAX]; // of blocks that begin
 };
 
+// Where a loop of a program repeats the same calls, a column has them once: at `at` of it `size`
+// bytes are missing, the `period` bytes before them again and again. size 0: nothing is missing.
+struct columns_gap {
+	size_t at, period, size;
+};
+
 // A program that has no processor, or waits, makes no events for so long or more.
 enum { COLUMNS_PAUSE_NS = 500000 };
 
@@ -136,6 +142,8 @@ struct columns_encoder {
 	struct predict *predict;   // NULL until it predicts
 	struct columns_late *late; // the same
 	struct columns_stage stage;
+	bool gapped; // columns have gaps, one each; what came later begins where it is
+	struct columns_gap gap[COLUMNS_COUNT];
 	struct bytes column[COLUMNS_COUNT];
 };
 
@@ -223,8 +231,11 @@ void columns_add_row(struct columns_encoder *encoder, const struct columns_row *
 void columns_add_echo(struct columns_encoder *encoder, const struct columns_row *row,
 		      uint32_t times);
 
-// All that was added is in its columns. For columns.c.
+// For columns.c: all that was added is in its columns, but for gaps; nearly all of the block is
+// gaps, which are then BLOCK_GAP_MIN at least; gaps are filled.
 void columns_close(struct columns_encoder *encoder);
+bool columns_sparse(struct columns_encoder *encoder);
+void columns_fill(struct columns_encoder *encoder);
 
 // For columns_add.c, where addresses are predicted: the block begins; an event with an address, or
 // a row, waits; the block is full.
@@ -240,9 +251,11 @@ void columns_append(struct columns_encoder *encoder, enum column column, const u
 void columns_pack(struct columns_encoder *encoder, enum column column, const uint64_t *value,
 		  size_t count);
 
-// Write the payload to `out` and begin again. If `cuts` is not NULL, it gets where in `out` each
-// column begins, at most COLUMNS_MAX; returns their number.
-size_t columns_finish(struct columns_encoder *encoder, struct bytes *out, size_t *cuts);
+// Write the payload to `out` and begin again. If `packer` is not NULL, it gets where in `out` each
+// column begins and what is left out of `out` (block_pack).
+struct block_packer;
+void columns_finish(struct columns_encoder *encoder, struct bytes *out,
+		    struct block_packer *packer);
 
 // Spots of addresses, for a reader that wants them. Blocks that are predicted have theirs from
 // where they began or ended before, so that most addresses need not be looked for.

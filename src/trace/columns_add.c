@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "base/sse2.h"
+#include "trace/block.h"
 #include "wire/compiler.h"
 
 #define BIT(column) (UINT64_C(1) << (column))
@@ -23,6 +24,10 @@
 #define ADDRESSES (BIT(COLUMN_ADDRESS) | BIT(COLUMN_ADDRESS_LOW) | BIT(COLUMN_OLD_ADDRESS))
 
 enum { RESERVE_EVENTS = 1024, SHORT_ROW = 12 };
+
+// Repetitions that are left out are at least so many events; a block of which no more bytes are
+// left is stored as it is, without a search for what is alike.
+enum { GAP_EVENTS_MIN = 1024, SPARSE_BYTES = 2048 };
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -646,24 +651,120 @@ void columns_add_row(struct columns_encoder *encoder, const struct columns_row *
 	put_fields(encoder, row);
 }
 
-// What stands in a column from `from` on, `times` times more.
+// ---- Echoes ----------------------------------------------------------------------------------
+
+// The bytes [at - period, at) again from `at` on, as often as fits into `size`.
 // What is there is doubled until it is enough: 3 bytes, 6, 12, 24, in few large copies.
-static void repeat(struct bytes *bytes, size_t from, uint32_t times)
+static void repeat(uint8_t *at, size_t period, size_t size)
 {
-	size_t part = bytes->size - from;
-	size_t want = part * times;
-	uint8_t *out = bytes_reserve(bytes, want + VARINT_BYTES_MAX);
-	size_t done = 0;
-
 	// What is written is the pattern for the next step.
-	while (done < want) {
-		size_t size = part + done < want - done ? part + done : want - done;
-
-		memcpy(out + done, bytes->data + from, size);
-		done += size;
+	for (size_t done = 0, part; done < size; done += part) {
+		part = period + done < size - done ? period + done : size - done;
+		memcpy(at + done, at - period, part);
 	}
-	ASSERT(done == want);
-	bytes->size += want;
+}
+
+// What is missing in the column is written, and what is behind it moves on.
+static void fill_gap(struct columns_encoder *encoder, int column)
+{
+	struct columns_gap *gap = &encoder->gap[column];
+	struct bytes *bytes = &encoder->column[column];
+	uint8_t *at;
+
+	if (gap->size == 0)
+		return;
+	ASSERT(gap->period > 0 && gap->period <= gap->at && gap->at <= bytes->size);
+	bytes_reserve(bytes, gap->size + VARINT_BYTES_MAX);
+	at = bytes->data + gap->at;
+	memmove(at + gap->size, at, bytes->size - gap->at);
+	repeat(at, gap->period, gap->size);
+	bytes->size += gap->size;
+	gap->size = 0;
+}
+
+void columns_fill(struct columns_encoder *encoder)
+{
+	for (int column = 0; column < COLUMNS_COUNT; column++)
+		fill_gap(encoder, column);
+	encoder->gapped = false;
+	encoder->roomy = encoder->count; // room for rows was reserved for before
+}
+
+// What all events have is written as runs, and repeats nothing.
+static inline bool is_run(int column)
+{
+	return column == COLUMN_THREAD || column == COLUMN_TIME;
+}
+
+// Whether what is behind the column's gap goes on as what is missing would: the rest of a period,
+// then the period from its beginning on, then each byte as the one a period before it.
+static bool goes_on(const struct columns_encoder *encoder, int column)
+{
+	const struct columns_gap *gap = &encoder->gap[column];
+	const struct bytes *bytes = &encoder->column[column];
+	const uint8_t *at = bytes->data + gap->at, *pattern = at - gap->period;
+	size_t left = bytes->size - gap->at, done, size;
+
+	if (gap->period == 0 || left == 0)
+		return left == 0;
+	done = gap->size % gap->period;
+	size = left < gap->period - done ? left : gap->period - done;
+	if (memcmp(at, pattern + done, size) != 0)
+		return false;
+	at += size;
+	left -= size;
+	size = left < gap->period ? left : gap->period;
+	return memcmp(at, pattern, size) == 0 && memcmp(at + size, at, left - size) == 0;
+}
+
+// If what is behind the gaps goes on as they do, and (not NULL) has their periods, it is missing as
+// well, and its last period `times` times more.
+static bool join(struct columns_encoder *encoder, const size_t *period, uint32_t times)
+{
+	for (int column = COLUMN_KIND; column < COLUMNS_COUNT; column++)
+		if (!is_run(column) &&
+		    ((period != NULL && period[column] != encoder->gap[column].period) ||
+		     !goes_on(encoder, column)))
+			return false;
+	for (int column = COLUMN_KIND; column < COLUMNS_COUNT; column++) {
+		struct columns_gap *gap = &encoder->gap[column];
+		struct bytes *bytes = &encoder->column[column];
+
+		if (is_run(column))
+			continue;
+		gap->size += bytes->size - gap->at + gap->period * times;
+		bytes->size = gap->at;
+	}
+	return true;
+}
+
+// The gap begins as early as it can: behind the first period of what it repeats.
+static void widen(struct columns_gap *gap, struct bytes *bytes)
+{
+	size_t at = gap->at;
+
+	if (gap->size == 0)
+		return;
+	while (at > gap->period && bytes->data[at - 1] == bytes->data[at - 1 - gap->period])
+		at--;
+	memmove(bytes->data + at, bytes->data + gap->at, bytes->size - gap->at);
+	bytes->size -= gap->at - at;
+	gap->size += gap->at - at;
+	gap->at = at;
+}
+
+bool columns_sparse(struct columns_encoder *encoder)
+{
+	size_t rest = 0;
+
+	join(encoder, NULL, 0);
+	for (int column = 0; column < COLUMNS_COUNT; column++) {
+		widen(&encoder->gap[column], &encoder->column[column]);
+		if (encoder->gap[column].size < BLOCK_GAP_MIN)
+			fill_gap(encoder, column);
+		rest += encoder->column[column].size;
+	}
+	return rest <= SPARSE_BYTES;
 }
 
 // What is predicted is not the same each time.
@@ -673,15 +774,34 @@ static void add_rows(struct columns_encoder *encoder, const struct columns_row *
 		columns_add_row(encoder, row);
 }
 
+// Each column's last `period` bytes are missing from here on, `times` times.
+static void leave_out(struct columns_encoder *encoder, const size_t *period, uint32_t times)
+{
+	if (encoder->gapped && join(encoder, period, times))
+		return;
+	columns_fill(encoder);
+	for (int column = COLUMN_KIND; column < COLUMNS_COUNT; column++) {
+		if (is_run(column))
+			continue;
+		encoder->gap[column] = (struct columns_gap){
+			.at = encoder->column[column].size,
+			.period = period[column],
+			.size = period[column] * times,
+		};
+	}
+	encoder->gapped = true;
+}
+
 // A loop of a program makes the same calls again and again, and the collector hands them on as one
 // row and a count. With addresses as differences, each repetition is the same bytes in each column:
 // the row ends at the address that was the last before it, so that the first difference is the
-// same, too. So it is encoded once, and the bytes are copied times - 1 times. Times and threads are
-// runs, which only get longer.
+// same, too. So it is encoded once. Few repetitions are copied; many are left out, and mostly the
+// next tick's row and its repetitions go on as they do, so that in the end a block is a few bytes
+// and how often they come (block_pack). Times and threads are runs, which only get longer.
 void columns_add_echo(struct columns_encoder *encoder, const struct columns_row *row,
 		      uint32_t times)
 {
-	size_t from[COLUMNS_COUNT];
+	size_t period[COLUMNS_COUNT] = { 0 };
 	uint32_t more = row->count * (times - 1);
 
 	if (times == 0)
@@ -694,14 +814,24 @@ void columns_add_echo(struct columns_encoder *encoder, const struct columns_row 
 	       row->count * times <= COLUMNS_EVENTS_MAX - encoder->count);
 	unstage(encoder);
 	for (int column = COLUMN_KIND; column < COLUMNS_COUNT; column++)
-		from[column] = encoder->column[column].size;
+		period[column] = encoder->column[column].size;
 	columns_add_row(encoder, row);
 	unstage(encoder);
+	for (int column = COLUMN_KIND; column < COLUMNS_COUNT; column++)
+		period[column] = encoder->column[column].size - period[column];
 	encoder->count += more;
 	encoder->run_ns_count += more;
 	encoder->run_thread_count += more;
-	repeat(&encoder->column[COLUMN_KIND], from[COLUMN_KIND], times - 1);
-	for (int column = COLUMN_ADDRESS; column < COLUMNS_COUNT; column++)
-		repeat(&encoder->column[column], from[column], times - 1);
-	encoder->roomy = encoder->count; // room for rows was reserved for before
+	if (more >= GAP_EVENTS_MIN) {
+		leave_out(encoder, period, times - 1);
+		return;
+	}
+	for (int column = COLUMN_KIND; column < COLUMNS_COUNT; column++) {
+		struct bytes *bytes = &encoder->column[column];
+		size_t want = is_run(column) ? 0 : period[column] * (times - 1);
+
+		repeat(bytes_reserve(bytes, want + VARINT_BYTES_MAX), period[column], want);
+		bytes->size += want;
+	}
+	encoder->roomy = encoder->count;
 }

@@ -162,8 +162,7 @@ void writer_file_cut(struct writer_file *file, uint64_t last_ns)
 		return;
 	ASSERT(file->columns.count > 0 && file->columns.count <= COLUMNS_EVENTS_MAX);
 	file->chain.last_ns = last_ns;
-	file->chain.packer.cuts_count =
-		columns_finish(&file->columns, &file->chain.raw, file->chain.packer.cuts);
+	columns_finish(&file->columns, &file->chain.raw, &file->chain.packer);
 	if (!chain_put(&file->chain, &block, false, &file->err)) {
 		fail(file);
 		return;

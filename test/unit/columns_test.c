@@ -1,5 +1,6 @@
 // What docs/format.md section 6 promises about blocks of events.
 #include "test/test.h"
+#include "trace/block.h"
 #include "trace/columns.h"
 
 #include <stdlib.h>
@@ -212,6 +213,123 @@ TEST(columns_of_rows_are_those_of_their_events)
 	columns_encoder_fini(two);
 	bytes_fini(&single);
 	bytes_fini(&rows);
+	mem_free(one);
+	mem_free(two);
+}
+
+// A loop of some calls, which comes by in pieces.
+struct turning {
+	struct trace_event event[9];
+	uint32_t count, at; // at: the next one
+};
+
+static void turning_begin(struct turning *turning)
+{
+	turning->count = 1 + (uint32_t)random() % 9;
+	turning->at = 0;
+	for (uint32_t i = 0; i < turning->count; i++)
+		turning->event[i] = (struct trace_event){
+			.kind = random() % 2 ? TRACE_MALLOC : TRACE_FREE,
+			.address = 0x5000 + (uint64_t)random() % 3 * (uint64_t)random() % 9999 * 8,
+			.size = (uint64_t)random() % 300,
+			.stack = (stack_id)random() % 200,
+		};
+}
+
+static void turning_row(struct turning *turning, struct columns_row *row, uint32_t count)
+{
+	memset(row, 0, sizeof *row);
+	row->free_stacks = true;
+	for (; count > 0; count--) {
+		const struct trace_event *event = &turning->event[turning->at];
+
+		columns_row_push(row, event->kind, event->address, event->size, event->stack);
+		turning->at = (turning->at + 1) % turning->count;
+	}
+}
+
+static void add_times(struct columns_encoder *encoder, const struct columns_row *row,
+		      uint32_t times)
+{
+	for (; times > 0; times--) {
+		struct columns_row_walk walk = { 0 };
+		struct trace_event event;
+
+		while (columns_row_next(row, &walk, &event))
+			columns_add(encoder, &event, row->time_ns);
+	}
+}
+
+// `two` has left out of its block what comes again. Returns whether it was packed so.
+static bool check_same_block(struct columns_encoder *one, struct columns_encoder *two)
+{
+	struct block block = { .type = BLOCK_EVENTS, .events_count = one->count };
+	struct bytes wanted = { 0 }, raw = { 0 }, out = { 0 };
+	struct block_unpacker unpacker = { 0 };
+	struct block_packer packer = { 0 };
+	struct bytes_cursor payload;
+	struct err err = { 0 };
+	bool gaps;
+
+	CHECK_EQ(one->count, two->count);
+	columns_finish(one, &wanted, NULL);
+	columns_finish(two, &raw, &packer);
+	gaps = packer.gaps_count > 0;
+	CHECK(gaps || raw.size == wanted.size);
+	block_pack(&packer, &block, raw.data, raw.size, true, &out);
+	CHECK_EQ(wanted.size, block.raw_size);
+	CHECK(block_unpack(&unpacker, &block, out.data + BLOCK_HEADER_BYTES, &payload, &err));
+	CHECK_EQ(wanted.size, bytes_left(&payload));
+	CHECK_BYTES(wanted.data, payload.at, wanted.size);
+	block_packer_fini(&packer);
+	block_unpacker_fini(&unpacker);
+	bytes_fini(&wanted);
+	bytes_fini(&raw);
+	bytes_fini(&out);
+	return gaps;
+}
+
+// Rows, few calls and echoes, from anywhere in the loop on, now and then with another call between:
+// a block is the same whether what comes again is left out of it or not, and it mostly is.
+TEST(columns_of_a_loop_are_the_same_when_what_comes_again_is_left_out)
+{
+	struct columns_encoder *one = mem_alloc(1, sizeof *one), *two = mem_alloc(1, sizeof *two);
+	struct columns_row row;
+	struct turning turning;
+	int gaps = 0, full = 0;
+
+	srandom(4);
+	for (int block = 0; block < 300; block++) {
+		uint64_t time_ns = 0;
+		bool broken = random() % 3 == 0;
+
+		turning_begin(&turning);
+		for (int piece = 0; piece < 60; piece++) {
+			uint32_t times = 1, left = COLUMNS_EVENTS_MAX - one->count;
+
+			bool echo = piece > 0 && random() % 3 == 0;
+
+			turning_row(&turning, &row,
+				    echo ? turning.count : 1 + (uint32_t)random() % 100);
+			if (echo)
+				times += (uint32_t)random() % 3000;
+			else if (broken && random() % 20 == 0)
+				columns_row_push(&row, TRACE_MALLOC, 0x5000, 77777, 3);
+			if (row.count * times > left)
+				break;
+			row.time_ns = time_ns += (uint64_t)random() % 2 * 100000;
+			add_times(one, &row, times);
+			columns_add_row(two, &row);
+			columns_add_echo(two, &row, times - 1);
+		}
+		if (check_same_block(one, two))
+			gaps++;
+		else
+			full++;
+	}
+	CHECK(gaps > 100 && full > 30);
+	columns_encoder_fini(one);
+	columns_encoder_fini(two);
 	mem_free(one);
 	mem_free(two);
 }
