@@ -691,6 +691,25 @@ def what_ended_processes_left_is_said():
     assert "--exit-frees" in done.stderr, done
 
 
+# 100 bytes of a mapping of 8192 are a block; a second process is the same.
+BOTH_LAYERS = "".join(f"process p{i} pid={i} exe=/bin/app\nthread t{i} p{i}\n" for i in (1, 2)) + \
+    "stack s work\n" + "".join(line.format(i) for line in (
+        "@1ms start p{0}\n", "@2ms t{0} mmap s 0x1000000 8192 prot=3\n",
+        "@3ms t{0} malloc s 0x1000010 100\n", "@4ms end p{0} exit=0\n") for i in (1, 2)) + "end\n"
+
+
+@test
+def layers_add_up_in_no_line():
+    with open("both.txt", "w") as file:
+        file.write(BOTH_LAYERS)
+    run("dump", "--assemble", "both.txt", "-o", "both.tide", "--force")
+    for by in ("layer", "process,layer", "layer,process"):
+        text = " ".join(run("window", "both.tide", "--by", by).stdout.split())
+        assert "200 B in 2 blocks of the heap lived" in text, text
+        assert "16.0 KiB in 2 blocks of virtual memory lived" in text, text
+        assert "16.2 KiB" not in text and "8.1 KiB" not in text, text
+
+
 TWICE_MAPPED = """process p pid=1 exe="/bin/app"
 thread t p
 thread u p

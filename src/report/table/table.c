@@ -512,6 +512,13 @@ static void join_orphans(struct table *table, size_t depth, struct window_result
 	}
 }
 
+// What is said below the table, which the total has of both layers.
+static void add_ends(struct table *table, bool vm, struct window_row sums, struct window_rest rest)
+{
+	keep_types(table, &sums, &rest);
+	window_add_rest(&table->ends[vm], &rest);
+}
+
 // The rows are counted before they are made, so that what does not fit is refused and not half
 // done.
 static bool take_groups(struct table *table, size_t depth, const struct table_phase *phase,
@@ -534,6 +541,9 @@ static bool take_groups(struct table *table, size_t depth, const struct table_ph
 		};
 
 		rows_of_group(table, depth, &place, i, result->rows[i], window_rest_of(result, i));
+		if (table->options->keys.list[depth - 1] == KEYS_LAYER)
+			add_ends(table, value_at(table, depth - 1, &place, false) == WINDOW_VM,
+				 result->rows[i], window_rest_of(result, i));
 	}
 	return true;
 }

@@ -124,8 +124,9 @@ struct table {
 	size_t dropped_capacity;
 	struct table_phase *phases; // of key mark; value is the index
 	size_t phases_count;
-	bool details_left_out; // they would not fit in memory
-	bool estimated;        // the figures, not the single allocations
+	struct window_rest ends[2]; // of heap and vm, where both are asked for
+	bool details_left_out;      // they would not fit in memory
+	bool estimated;             // the figures, not the single allocations
 	// NULL but while rows are added
 	const struct window_result *result; // private: the answer that rows are made of
 };

@@ -190,13 +190,34 @@ static void write_error(struct page *page, const struct table_row *row, enum tab
 	paper_field(&page->paper, PAPER_DIM, text, ERROR_WIDTH, true);
 }
 
+static bool has_both_layers(const struct page *page)
+{
+	return page->table->asked->layers == (WINDOW_HEAP | WINDOW_VM);
+}
+
+// Layers never add up: a row above those of the layers has no figures of its own.
+static bool adds_layers(const struct page *page, const struct table_row *row)
+{
+	const struct keys *keys = &page->table->options->keys;
+
+	for (size_t i = 0; i < row->depth; i++)
+		if (keys->list[i] == KEYS_LAYER)
+			return false;
+	return has_both_layers(page);
+}
+
 // The figures in front of a name.
 static void write_figures(struct page *page, const struct table_row *row)
 {
 	const struct table_options *options = page->table->options;
+	bool blank = adds_layers(page, row);
 
 	for (size_t i = 0; i < options->columns_count; i++) {
-		table_write_figure(&page->paper, row, options->columns[i], i == 0);
+		if (blank)
+			paper_field(&page->paper, PAPER_PLAIN, "",
+				    table_column_width(options->columns[i]), true);
+		else
+			table_write_figure(&page->paper, row, options->columns[i], i == 0);
 		if (has_error(page, options->columns[i]))
 			write_error(page, row, options->columns[i]);
 	}
@@ -337,8 +358,7 @@ static void write_tree(struct page *page, const struct table_row *row)
 	const struct table_row *path[KEYS_COUNT + 1] = { row };
 	size_t depth = 0;
 
-	// Layers never add up, so of both there is no total.
-	if (row->depth > 0 || page->table->asked->layers != (WINDOW_HEAP | WINDOW_VM))
+	if (row->depth > 0 || !adds_layers(page, row))
 		write_row(page, row);
 	for (;;) {
 		const struct table_row *parent = path[depth];
@@ -358,37 +378,48 @@ static void write_tree(struct page *page, const struct table_row *row)
 
 // ---- below it ----
 
-static void write_amount_note(struct page *page, struct heap_amount amount, const char *label,
-			      const char *meaning)
+static void write_amount_note(struct page *page, struct heap_amount amount, const char *of,
+			      const char *label, const char *meaning)
 {
 	struct str text = { 0 };
 
 	if (amount.count == 0)
 		return;
-	str_format(&text, "%s in %s block%s %s", STR_BYTES(amount.bytes), STR_COUNT(amount.count),
-		   paper_plural(amount.count), meaning);
+	str_format(&text, "%s in %s block%s%s %s", STR_BYTES(amount.bytes), STR_COUNT(amount.count),
+		   paper_plural(amount.count), of, meaning);
 	paper_paragraph(&page->paper, PAPER_DIM, label, str_get(&text));
 	str_fini(&text);
+}
+
+// How much ended with its process or its heap. `of`: whose blocks these are.
+static void write_ends(struct page *page, const struct window_rest *rest, const char *of)
+{
+	bool frees = page->table->asked->options.exit_frees;
+	const char *outstanding = "lived when their process ended and count as outstanding still "
+				  "(--exit-frees counts them as freed)";
+
+	write_amount_note(page, rest->by_exit, of, "exit",
+			  frees ? "were freed by the exit of their process" : outstanding);
+	write_amount_note(page, rest->by_exec, of, "exec",
+			  frees ? "were freed by their process calling exec" : outstanding);
+	write_amount_note(page, rest->by_destroy, of, "heaps",
+			  "were freed by the reset or end of their heap");
 }
 
 // What the figures above do not say: how much ended with its process, and what was left out.
 static void write_bottom(struct page *page)
 {
 	const struct table *table = page->table;
-	const struct window_rest *total = &table->rows[0].rest;
-	bool frees = table->asked->options.exit_frees;
-	const char *outstanding = "lived when their process ended and count as outstanding still "
-				  "(--exit-frees counts them as freed)";
 	const char *const *notes;
 	size_t notes_count = symbols_notes(table->asked->symbols, &notes);
 
 	sink_text(page->paper.sink, "\n");
-	write_amount_note(page, total->by_exit, "exit",
-			  frees ? "were freed by the exit of their process" : outstanding);
-	write_amount_note(page, total->by_exec, "exec",
-			  frees ? "were freed by their process calling exec" : outstanding);
-	write_amount_note(page, total->by_destroy, "heaps",
-			  "were freed by the reset or end of their heap");
+	if (has_both_layers(page)) {
+		write_ends(page, &table->ends[0], " of the heap");
+		write_ends(page, &table->ends[1], " of virtual memory");
+	} else {
+		write_ends(page, &table->rows[0].rest, "");
+	}
 	if (table->details_left_out)
 		paper_paragraph(&page->paper, PAPER_DIM, "left out",
 				"peaks and times of rows of one impact or type: the window's "
