@@ -52,52 +52,148 @@ static uint64_t memory_of(const struct viewer *viewer)
 	return first > other ? first : other;
 }
 
-// What a file is known by is taken before it is opened, so that one that is replaced in between is
-// noticed with the first question.
-bool viewer_open(struct viewer *viewer, const struct viewer_options *options, struct err *err)
+// Those that share first, then the one that owns the index.
+static void close_queues(struct viewer *viewer)
 {
-	struct window_options window = options->window;
-
-	ASSERT(options->path);
-	*viewer = (struct viewer){ .options = *options };
-	pthread_mutex_init(&viewer->lock, NULL);
-	// From here on threads ask for memory, one for each connection.
-	mem_share();
-	window.keep = true;
-	// The indexes are built with all there is; then each queue has its part.
-	if (identity_find(&viewer->identities[0], options->path, err) &&
-	    query_queue_open(&viewer->sums, options->path, &options->symbols, &window, err) &&
-	    query_queue_share(&viewer->curves, &viewer->sums, &options->symbols, err) &&
-	    query_queue_share(&viewer->replays, &viewer->sums, &options->symbols, err) &&
-	    (!options->other ||
-	     (identity_find(&viewer->identities[1], options->other, err) &&
-	      query_queue_open(&viewer->other, options->other, &options->symbols, &window, err)))) {
-		divide(viewer, memory_of(viewer));
-		return true;
-	}
-	viewer_close(viewer);
-	return false;
-}
-
-void viewer_stop(struct viewer *viewer)
-{
-	query_queue_stop(&viewer->sums);
-	query_queue_stop(&viewer->curves);
-	query_queue_stop(&viewer->replays);
-	query_queue_stop(&viewer->other);
-}
-
-void viewer_close(struct viewer *viewer)
-{
-	// Those that share first, then the one that owns the index.
 	query_queue_close(&viewer->curves);
 	query_queue_close(&viewer->replays);
 	query_queue_close(&viewer->sums);
 	query_queue_close(&viewer->other);
 	str_fini(&viewer->info);
-	if (viewer->options.path)
+}
+
+// The indexes are built with all there is; then each queue has its part.
+static bool open_queues(struct viewer *viewer, const struct window_options *window, struct err *err)
+{
+	const struct viewer_options *options = &viewer->options;
+
+	if (query_queue_open(&viewer->sums, options->path, &options->symbols, window, err) &&
+	    query_queue_share(&viewer->curves, &viewer->sums, &options->symbols, err) &&
+	    query_queue_share(&viewer->replays, &viewer->sums, &options->symbols, err) &&
+	    (!options->other ||
+	     query_queue_open(&viewer->other, options->other, &options->symbols, window, err))) {
+		divide(viewer, memory_of(viewer));
+		return true;
+	}
+	close_queues(viewer);
+	return false;
+}
+
+// What a file is known by is taken before it is opened, so that one that is replaced in between is
+// noticed with the first question.
+bool viewer_open(struct viewer *viewer, const struct viewer_options *options, struct err *err)
+{
+	ASSERT(options->path);
+	*viewer = (struct viewer){ .options = *options };
+	viewer->options.window.keep = true;
+	pthread_mutex_init(&viewer->lock, NULL);
+	pthread_cond_init(&viewer->moved, NULL);
+	// From here on threads ask for memory, one for each connection.
+	mem_share();
+	if (identity_find(&viewer->identities[0], options->path, err) &&
+	    (!options->other || identity_find(&viewer->identities[1], options->other, err)) &&
+	    open_queues(viewer, &viewer->options.window, err))
+		return true;
+	viewer_close(viewer);
+	return false;
+}
+
+// Where there are no queues they are being opened; that is stopped, and opens none.
+void viewer_stop(struct viewer *viewer)
+{
+	pthread_mutex_lock(&viewer->lock);
+	viewer->stopping = true;
+	if (!viewer->closed) {
+		query_queue_stop(&viewer->sums);
+		query_queue_stop(&viewer->curves);
+		query_queue_stop(&viewer->replays);
+		query_queue_stop(&viewer->other);
+	}
+	pthread_mutex_unlock(&viewer->lock);
+}
+
+void viewer_close(struct viewer *viewer)
+{
+	close_queues(viewer);
+	if (viewer->options.path) {
+		pthread_cond_destroy(&viewer->moved);
 		pthread_mutex_destroy(&viewer->lock);
+	}
 	*viewer = (struct viewer){ 0 };
+}
+
+// ---- a damaged index ----
+
+// A question comes in. The number is that of the queues which it finds.
+static unsigned come_in(struct viewer *viewer)
+{
+	unsigned opened;
+
+	pthread_mutex_lock(&viewer->lock);
+	while (viewer->opening)
+		pthread_cond_wait(&viewer->moved, &viewer->lock);
+	viewer->inside++;
+	opened = viewer->opened;
+	pthread_mutex_unlock(&viewer->lock);
+	return opened;
+}
+
+static void go_out(struct viewer *viewer)
+{
+	pthread_mutex_lock(&viewer->lock);
+	ASSERT(viewer->inside > 0);
+	viewer->inside--;
+	pthread_cond_broadcast(&viewer->moved);
+	pthread_mutex_unlock(&viewer->lock);
+}
+
+static bool is_stopping(void *context)
+{
+	const struct viewer *viewer = context;
+
+	return viewer->stopping;
+}
+
+// With no question inside, and the lock, which is given up while it is built.
+static void build_again(struct viewer *viewer)
+{
+	struct window_options window = viewer->options.window;
+	struct err err = { 0 };
+	bool good;
+
+	window.stop = is_stopping;
+	window.context = viewer;
+	viewer->closed = true;
+	pthread_mutex_unlock(&viewer->lock);
+	close_queues(viewer);
+	good = open_queues(viewer, &window, &err);
+	pthread_mutex_lock(&viewer->lock);
+	viewer->closed = !good || viewer->stopping;
+	if (!good)
+		viewer->lost = err;
+	viewer->opened++;
+}
+
+// Of several that found it damaged the first has it built. False: that is of no use.
+static bool open_again(struct viewer *viewer, unsigned opened)
+{
+	bool good;
+
+	pthread_mutex_lock(&viewer->lock);
+	while (viewer->opening)
+		pthread_cond_wait(&viewer->moved, &viewer->lock);
+	if (viewer->opened == opened && !viewer->stopping) {
+		viewer->opening = true;
+		while (viewer->inside > 0)
+			pthread_cond_wait(&viewer->moved, &viewer->lock);
+		if (!viewer->stopping)
+			build_again(viewer);
+		viewer->opening = false;
+		pthread_cond_broadcast(&viewer->moved);
+	}
+	good = viewer->opened != opened && !viewer->stopping;
+	pthread_mutex_unlock(&viewer->lock);
+	return good;
 }
 
 void viewer_reply_fini(struct viewer_reply *reply)
@@ -267,6 +363,11 @@ static bool wait_and_give(struct answer *answer, const struct endpoint *endpoint
 		return answer_refuse(answer, REFUSAL_GONE, err,
 				     "the trace was deleted, replaced or changed since it was "
 				     "opened: start tidemark view again");
+	if (answer->viewer->closed) {
+		*err = answer->viewer->lost;
+		answer->reply->refusal = REFUSAL_INTERNAL;
+		return err_wrap(err, "the index was damaged, and was not built again");
+	}
 	answer->query_queue = find_queue(answer->viewer, endpoint->place, &answer->params);
 	if (!answer->query_queue->opened.reader)
 		return answer_refuse(answer, REFUSAL_NOT_RECORDED, err,
@@ -304,31 +405,48 @@ static bool is_bearable(const struct answer *answer, struct err *err)
 }
 
 // A reply has a body in any case: the answer, or why there is none.
-void viewer_answer(struct viewer *viewer, const char *path, const char *query,
-		   bool (*gone)(void *context), void *context, struct viewer_reply *reply)
+static void give(struct viewer *viewer, const char *path, const char *query,
+		 struct query_queue_asker asker, struct viewer_reply *reply, struct err *err)
 {
 	const struct endpoint *endpoint = find_endpoint(path);
 	struct sink sink = sink_to_str(&reply->body);
 	struct answer answer = { .viewer = viewer, .sink = &sink, .reply = reply };
-	struct query_queue_asker asker = { .gone = gone, .context = context };
-	struct err err = { 0 };
 	bool good = false;
 
-	*reply = (struct viewer_reply){ 0 };
 	if (!endpoint)
-		answer_refuse(&answer, REFUSAL_PATH, &err, "there is no such question");
-	else if (!params_parse(&answer.params, query, &err))
-		reply->refusal = err.kind == ERR_LIMIT ? REFUSAL_QUERY : REFUSAL_USAGE;
+		answer_refuse(&answer, REFUSAL_PATH, err, "there is no such question");
+	else if (!params_parse(&answer.params, query, err))
+		reply->refusal = err->kind == ERR_LIMIT ? REFUSAL_QUERY : REFUSAL_USAGE;
 	else
-		good = wait_and_give(&answer, endpoint, &asker, &err) && is_bearable(&answer, &err);
+		good = wait_and_give(&answer, endpoint, &asker, err) && is_bearable(&answer, err);
 	if (!good) {
 		// Who refused has mostly said why; else the kind of the error does.
 		if (!reply->refusal)
-			reply->refusal = refusal_of(&err);
+			reply->refusal = refusal_of(err);
 		reply->is_text = false;
 		str_clear(&reply->body);
-		refusal_write(reply->refusal, err.text, &reply->body);
+		refusal_write(reply->refusal, err->text, &reply->body);
 	}
 	params_fini(&answer.params);
 	ASSERT(good == (reply->refusal == REFUSAL_NONE));
+}
+
+void viewer_answer(struct viewer *viewer, const char *path, const char *query,
+		   bool (*gone)(void *context), void *context, struct viewer_reply *reply)
+{
+	const struct query_queue_asker asker = { .gone = gone, .context = context };
+	bool again = false;
+	unsigned opened;
+	struct err err;
+
+	do {
+		err = (struct err){ 0 };
+		*reply = (struct viewer_reply){ 0 };
+		opened = come_in(viewer);
+		give(viewer, path, query, asker, reply, &err);
+		go_out(viewer);
+		again = !again && err.kind == ERR_INDEX && open_again(viewer, opened);
+		if (again)
+			viewer_reply_fini(reply);
+	} while (again);
 }

@@ -11,6 +11,9 @@
 // it, to `replays`. These three are one trace and one index. `other` is the second trace. Where two
 // are needed, they are entered in this order: replays, other.
 //
+// A question that finds the index damaged has all opened again, which builds it: others end first,
+// and who comes meanwhile waits. Then it is asked once more.
+//
 // For example the page asks for the timeline (sums), for the peaks of the whole trace (replays),
 // and for sums of a window (sums) while it waits for the peaks: the sums are there in milliseconds,
 // however long the others take.
@@ -21,6 +24,7 @@
 #include "view/refusal.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 struct viewer_options {
 	const char *path;        // borrowed, as all of these
@@ -38,9 +42,15 @@ struct viewer {
 	bool html_export_file, scrubbed; // what the page gets to know: see html_export.h
 	const char *const *coarse;       // sentences; borrowed
 	size_t coarse_count;
-	pthread_mutex_t lock; // of `asked`
+	pthread_mutex_t lock; // of what follows
 	unsigned asked;       // queues of the first trace that answer
-	struct str info;      // "info" as it was answered first; of whoever is at `replays`
+	pthread_cond_t moved;
+	unsigned inside;      // questions
+	unsigned opened;      // so often
+	bool opening, closed; // no question comes in; there are no queues
+	atomic_bool stopping;
+	struct err lost; // why there are none any more
+	struct str info; // "info" as it was answered first; of whoever is at `replays`
 };
 
 // Builds the indexes that are missing.

@@ -15,7 +15,7 @@ import time
 
 from libanswer import TIDEMARK, assemble, run
 from libschema import valid
-from libtests import PATIENCE_SECONDS, main, test, wait_for
+from libtests import PATIENCE_SECONDS, equal, main, test, wait_for
 from libview import Answer, Server, exercise2, long_trace
 
 
@@ -456,6 +456,41 @@ def a_program_that_is_built_anew_while_its_names_are_read_ends_nothing():
             for target in ("/api/window?by=stack", "/api/tree?kind=callers", "/api/window?layer=vm",
                            "/api/growth", "/api/active", "/api/source?module=x&file=y"):
                 assert server.get(target).status in (200, 404), target
+
+
+def damage(index):
+    """All of it but its head, which is read when it is opened."""
+    for name in set(os.listdir(index)) - {"head"}:
+        with open(os.path.join(index, name), "r+b") as file:
+            text = bytearray(file.read())
+            for at in range(11, len(text), 61):
+                text[at] ^= 0x55
+            file.seek(0)
+            file.write(text)
+
+
+@test
+def an_index_that_is_damaged_while_it_is_asked_is_built_again():
+    path = long_trace()
+    targets = ["/api/window?by=stack&from=20%25&to=70%25", "/api/window?by=size&details=0&from=31%25",
+               "/api/timeline?from=10%25&to=60%25&buckets=300&function=step",
+               "/api/growth?from=11%25", "/api/histogram?from=33%25"]
+    with Server(path) as server:
+        right = [server.get(target) for target in targets]
+    with Server(path) as server:
+        for _ in range(2):
+            damage(path + "-index")
+
+            def ask(target):
+                client = Client(server)
+                answer = client.get(target)
+                client.connection.close()
+                return answer
+
+            with concurrent.futures.ThreadPoolExecutor(len(targets)) as pool:
+                answers = list(pool.map(ask, targets))
+            for target, expected, answer in zip(targets, right, answers):
+                equal((expected.status, expected.body), (answer.status, answer.body), target)
 
 
 @test
