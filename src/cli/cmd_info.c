@@ -505,6 +505,15 @@ static void print_modules(const struct reader *reader)
 	}
 }
 
+static struct reader *read_info(const struct wish *wish, struct info *info, struct err *err)
+{
+	struct reader *reader = reader_open(wish->path, err);
+
+	if (reader)
+		info_read(info, wish->path, reader, wish->json ? PROGRESS_NONE : PROGRESS_AUTO);
+	return reader;
+}
+
 // A trace that is not whole is answered, with a warning at the end, and the code is EXIT_ANSWERED.
 static int tell(const struct wish *wish)
 {
@@ -513,11 +522,14 @@ static int tell(const struct wish *wish)
 	struct err err = { 0 };
 	struct reader *reader;
 
-	running_await(wish->path);
-	reader = reader_open(wish->path, &err);
+	reader = read_info(wish, &info, &err);
+	if (reader && running_await(&cmd_info, wish->path, reader)) {
+		info_fini(&info);
+		reader_close(reader);
+		reader = read_info(wish, &info, &err);
+	}
 	if (!reader)
 		return args_fail(&cmd_info, &err);
-	info_read(&info, wish->path, reader, wish->json ? PROGRESS_NONE : PROGRESS_AUTO);
 	if (wish->json) {
 		info_write_json(&info, &sink);
 	} else {

@@ -191,6 +191,19 @@ static bool fetch(const char **path, struct err *err)
 	return !err->kind;
 }
 
+// For a recording that is just ending; the viewer opens it whatever comes of that.
+static void await(const char *path)
+{
+	struct err ignored = { 0 };
+	struct reader *reader = reader_open(path, &ignored);
+
+	if (!reader)
+		return;
+	reader_scan(reader);
+	running_await(&cmd_view, path, reader);
+	reader_close(reader);
+}
+
 static int view(struct request *request)
 {
 	struct viewer viewer = { 0 };
@@ -209,7 +222,7 @@ static int view(struct request *request)
 	if (request->single.path && !fresh_check(request->single.path, request->single.force, &err))
 		return args_fail(&cmd_view, &err);
 	interrupt_watch();
-	running_await(request->viewer.path);
+	await(request->viewer.path);
 	good = viewer_open(&viewer, &request->viewer, &err);
 	interrupt_leave();
 	if (!good)

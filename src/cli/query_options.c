@@ -91,6 +91,11 @@ static void say(void *context, const char *text)
 	fprintf(stderr, "tidemark %s: %s\n", command->name, text);
 }
 
+static bool await(void *context, const char *path, const struct reader *reader)
+{
+	return running_await(context, path, reader);
+}
+
 // All is borrowed: `options` must live until the question is closed.
 // Rules are the command's: whether it asks about windows, moments or events, which layers and which
 // filters it can honour. What the user may choose is in `options`, the rest has the engine's
@@ -106,6 +111,7 @@ struct query_context_options query_options_context(const struct command *command
 		.words = &options->words,
 		.symbols = options->print.symbols,
 		.at = options->at,
+		.await = await,
 		.window = {
 			.memory_bytes = options->memory_bytes,
 			.progress = options->print.progress,
@@ -126,7 +132,6 @@ bool query_options_open(const struct query_context_options *context, struct quer
 	// with what is half written removed. After it, until the answer is printed, Ctrl-C ends the
 	// process as usual.
 	interrupt_watch();
-	running_await(context->path);
 	good = query_context_open(asked, context, err);
 	interrupt_leave();
 	return good;

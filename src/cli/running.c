@@ -4,6 +4,7 @@
 #include "cli/running.h"
 
 #include "base/mem.h"
+#include "cli/args.h"
 #include "collect/control.h"
 #include "collect/peer.h"
 #include "os/file.h"
@@ -60,7 +61,23 @@ bool running_mark(const struct reader *reader, const char *name)
 }
 
 // By number: of a trace that somebody writes now, the processes that have not ended have theirs.
-static bool program_lives(const char *path)
+static bool program_lives(const struct reader *reader)
+{
+	bool lives = false;
+
+	for (process_id id = 0; id < reader_processes_count(reader) && !lives; id++) {
+		const struct trace_process *process = reader_process(reader, id);
+		int pidfd = process->exit == TRACE_EXIT_UNKNOWN ? peer_pidfd(-1, process->pid) : -1;
+
+		lives = pidfd >= 0 && !peer_ended(pidfd);
+		if (pidfd >= 0)
+			peer_close(pidfd);
+	}
+	return lives;
+}
+
+// It may have begun a process that was not in the trace before.
+static bool program_lives_in(const char *path)
 {
 	struct err ignored = { 0 };
 	struct reader *reader = reader_open(path, &ignored);
@@ -69,28 +86,41 @@ static bool program_lives(const char *path)
 	if (!reader)
 		return false;
 	reader_scan(reader);
-	for (process_id id = 0; id < reader_processes_count(reader) && !lives; id++) {
-		int pidfd = peer_pidfd(-1, reader_process(reader, id)->pid);
-
-		lives = pidfd >= 0 && !peer_ended(pidfd);
-		if (pidfd >= 0)
-			peer_close(pidfd);
-	}
+	lives = program_lives(reader);
 	reader_close(reader);
 	return lives;
 }
 
-void running_await(const char *path)
+// Looking through the trace again takes the longer the larger it is: after 100, 300, 700 ms …
+bool running_await(const struct command *command, const char *path, const struct reader *reader)
 {
-	enum { EACH_NS = 5000000, TIMES = 1000, LOOKS_EACH = 20 }; // five seconds
-	int fd = file_open(path, FILE_READ);
+	enum { EACH_NS = 5000000, LOOK_NS = 100000000 };
+	const uint64_t most_ns = UINT64_C(5000000000);
+	uint64_t began = now_steady_ns(), looked = began, between = LOOK_NS;
+	bool claimed = true;
+	int fd;
 
-	ASSERT(path);
-	for (int i = 0; i < TIMES && fd >= 0 && file_is_claimed(fd); i++) {
-		if (i % LOOKS_EACH == 0 && program_lives(path))
-			break;
+	ASSERT(command && path && reader);
+	if (!reader_growing(reader) || program_lives(reader))
+		return false;
+	fd = file_open(path, FILE_READ);
+	while (fd >= 0 && (claimed = file_is_claimed(fd)) && now_steady_ns() - began < most_ns) {
 		now_sleep(EACH_NS);
+		if (now_steady_ns() - looked < between)
+			continue;
+		if (program_lives_in(path))
+			break;
+		if (between == LOOK_NS)
+			args_warn(
+				command,
+				"%s is being written, and none of its processes is seen from here "
+				"(of another pid namespace?): its end is waited for, up to five "
+				"seconds",
+				path);
+		looked = now_steady_ns();
+		between *= 2;
 	}
 	if (fd >= 0)
 		file_close(fd);
+	return true;
 }

@@ -5,6 +5,7 @@ import fcntl
 import glob
 import os
 import struct
+import subprocess
 
 from libguest import (LIBRARY, TIDEMARK, check, check_whole, closed, environment, equal,
                       main, program, run, test, wait_for)
@@ -47,6 +48,27 @@ def a_question_while_the_program_runs_is_answered_at_once():
         fcntl.fcntl(file, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0))
         told = run([TIDEMARK, "report", "running.tide"])
         check("still being written" in told.out, told)
+
+
+@test
+def a_question_about_a_program_that_is_not_seen_says_what_it_waits_for():
+    with open("unseen.txt", "w") as file:
+        file.write("process p pid=0 exe=/bin/p\nthread t p\nstack s \"f\"\n"
+                   "@0 start p\n@1us t malloc s 0x10 16\n@2us t malloc s 0x20 16\nend\n")
+    for words in (["report"], ["info"]):
+        equal(0, run([TIDEMARK, "dump", "--assemble", "unseen.txt", "-o", "unseen.tide", "-f"]).code, "code")
+        with open("unseen.tide", "r+b") as file:
+            whole = file.read()
+            file.truncate(len(whole) - 30)
+            fcntl.fcntl(file, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0))
+            asks = subprocess.Popen([TIDEMARK, *words, "unseen.tide"], stdout=subprocess.PIPE,
+                                    stderr=subprocess.PIPE, text=True, env=environment())
+            check("none of its processes is seen" in asks.stderr.readline(), words)
+            file.seek(0)
+            file.write(whole)
+            file.flush()
+        out, err = asks.communicate()
+        check("being written" not in out and "NOT WHOLE" not in out and not err, (words, out, err))
 
 
 @test

@@ -431,6 +431,19 @@ static bool prepare(struct query_context *asked, struct err *err)
 	return !window || ask_frees(asked, err);
 }
 
+static bool open_own(struct query_context *asked, struct err *err)
+{
+	const struct query_context_options *options = &asked->options;
+
+	if (!opened_open(&asked->own, options->path, &options->symbols, err))
+		return false;
+	if (!options->await ||
+	    !options->await(options->window.context, options->path, asked->own.reader))
+		return true;
+	opened_close(&asked->own);
+	return opened_open(&asked->own, options->path, &options->symbols, err);
+}
+
 // What is open already may be shared (findings opens a second context); else it is opened here, and
 // closed with the context.
 bool query_context_open(struct query_context *asked, const struct query_context_options *options,
@@ -439,7 +452,7 @@ bool query_context_open(struct query_context *asked, const struct query_context_
 	ASSERT(options->rules);
 	*asked = (struct query_context){ .options = *options };
 	asked->opened = options->opened ? options->opened : &asked->own;
-	if (!options->opened && !opened_open(asked->opened, options->path, &options->symbols, err))
+	if (!options->opened && !open_own(asked, err))
 		return false;
 	asked->reader = asked->opened->reader;
 	asked->symbols = asked->opened->symbols;

@@ -66,6 +66,9 @@ struct query_context_options {
 	unsigned layers;              // what no --layer means, if not what the rules say
 	bool exit_frees;              // the same, if the rules do not say so
 	bool by_heap;                 // rows distinguish heaps: those of pools are among them
+	// Of a trace that is being written: true if more of it is there by now, and it is to be
+	// opened again. Given window.context. NULL: it is taken as it is.
+	bool (*await)(void *context, const char *path, const struct reader *reader);
 };
 
 // A site, as the query found it.
