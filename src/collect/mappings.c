@@ -22,10 +22,12 @@ enum {
 	OWN_MAX = 1 << 12,   // of the recorder's mappings before the baseline
 	PAGE_BYTES = 4096,
 	LIST_IS_PART = 1, // flags of LANE_VM_BASELINE
+	PROT_WRITE_BIT = 2,
 	MAP_SHARED_FLAG = 1,
 	MAP_PRIVATE_FLAG = 2,
 	MAP_ANONYMOUS_FLAG = 0x20,
 	MAP_GROWSDOWN_FLAG = 0x100,
+	MAP_STACK_FLAG = 0x20000,
 };
 
 #define KERNEL_HALF (UINT64_C(1) << 63)
@@ -92,8 +94,8 @@ static void wait_for_end(struct stream *stream)
 	}
 }
 
-// Who put a mapping there that was there before us. Anonymous memory is an object's bss, or the
-// linker's own: `before` is whose the object below it is. What is ours has been told (own_until).
+// Who put a mapping there that was there before us. Anonymous memory is an object's bss, or of who
+// maps such memory then: `before` says whose. What is ours has been told (own_until).
 static uint8_t origin_of(const struct image *image, const struct maps_line *line, uint8_t before)
 {
 	if (maps_text_is_ours(line))
@@ -175,11 +177,42 @@ static void put_line(struct trace_builder *trace_builder, const struct image *im
 	}
 }
 
+// Whose anonymous memory is that is no object's bss. Before a program begins the linker alone has
+// mapped some; before an attach, the program and all of its libraries; what is new in a later list
+// is libc's.
+static uint8_t origin_of_anonymous(const struct image *image)
+{
+	if (image->listed)
+		return TRACE_ORIGIN_LIBC;
+	return image->arrival->hello.start == SEGMENT_START_ATTACH ? TRACE_ORIGIN_PROGRAM
+								   : TRACE_ORIGIN_LOADER;
+}
+
+// Of what a process had before an attach: writable memory right above one page that may not be
+// touched, the guard, is a thread's stack.
+static bool is_guarded(const struct maps_line *guard, const struct maps_line *line)
+{
+	return guard->path_length == 0 && guard->protection == 0 &&
+	       guard->end - guard->start == PAGE_BYTES && guard->end == line->start &&
+	       line->path_length == 0 && (line->protection & PROT_WRITE_BIT);
+}
+
+// Whether what comes after `last` is not what that is: there is a gap, or shared memory. In the
+// list of a beginning all that is right above an object is taken for its bss, as the linker puts
+// libraries side by side. An attach puts the recorder below what was there, and its bss is told.
+static bool is_apart(const struct image *image, const struct maps_line *last,
+		     const struct maps_line *line)
+{
+	if (line->start != last->end || maps_text_begins(last, "/memfd:"))
+		return true;
+	return image->arrival->hello.start == SEGMENT_START_ATTACH && !image->listed &&
+	       (last->path_length == 0 || maps_text_is_ours(last));
+}
+
 // What was mapped when the recording of the image began; or later, where not every call is seen.
 // Anonymous memory that is new then is libc's, or blocks will be found in it.
 //
-// Anonymous memory right after an object's mapping is that object's. After a gap it is the
-// loader's, or libc's in a later list.
+// Anonymous memory right after an object's mapping is that object's.
 static void put_list(struct trace_builder *trace_builder, struct stream *stream, uint32_t number,
 		     bool part)
 {
@@ -187,7 +220,7 @@ static void put_list(struct trace_builder *trace_builder, struct stream *stream,
 	struct str text = take_list(image, number);
 	const char *at = str_get(&text), *end = at + text.length;
 	struct maps_line line, last = { 0 };
-	uint8_t origin = TRACE_ORIGIN_LOADER;
+	uint8_t origin = origin_of_anonymous(image);
 
 	while (at < end) {
 		struct trace_vm vm = { 0 };
@@ -197,12 +230,12 @@ static void put_list(struct trace_builder *trace_builder, struct stream *stream,
 			.thread = stream->thread,
 			.vm = &vm,
 		};
+		uint32_t stack = 0;
 
 		if (!maps_text_next(&at, end, &line))
 			continue;
-		if (line.path_length == 0 &&
-		    (line.start != last.end || maps_text_begins(&last, "/memfd:")))
-			origin = image->listed ? TRACE_ORIGIN_LIBC : TRACE_ORIGIN_LOADER;
+		if (line.path_length == 0 && is_apart(image, &last, &line))
+			origin = origin_of_anonymous(image);
 		if (part && maps_text_begins(&line, "[free]")) {
 			put_gap(trace_builder, line.start, line.end, &event);
 			continue;
@@ -211,9 +244,11 @@ static void put_list(struct trace_builder *trace_builder, struct stream *stream,
 			put_gap(trace_builder, last.end ? last.end : PAGE_BYTES, line.start,
 				&event);
 		origin = origin_of(image, &line, origin);
+		if (origin == TRACE_ORIGIN_PROGRAM && is_guarded(&last, &line))
+			stack = MAP_STACK_FLAG;
 		last = line;
 		vm.protection = line.protection;
-		vm.flags = line.shared ? MAP_SHARED_FLAG : MAP_PRIVATE_FLAG;
+		vm.flags = stack | (line.shared ? MAP_SHARED_FLAG : MAP_PRIVATE_FLAG);
 		if (line.inode == 0)
 			vm.flags |= MAP_ANONYMOUS_FLAG;
 		if (maps_text_begins(&line, "[stack]"))

@@ -42,6 +42,7 @@ enum {
 	ATTACHER_STEPS_MAX = 64,
 	ATTACHER_HANDLERS = 4, // of signals, each in another one
 	ATTACHER_TRIES = 3000,
+	ATTACHER_LIST_MAX = SEGMENT_RING_NOTES_BYTES / 2, // bytes of a list of mappings
 	ATTACHER_STOP_MS = 2000,      // for threads to come where they can be stopped
 	ATTACHER_SETTLES = 30,        // stops, until no thread is in the allocator
 	ATTACHER_SETTLE_NS = 8000000, // in a stop
@@ -601,6 +602,39 @@ static void attacher_look_inside(struct attacher *attacher, const struct attach_
 	}
 }
 
+// Whether what is mapped, as text, has room in the ring of notes: the collector holds, and reads
+// none of them on.
+static bool attacher_has_room_for_list(const struct attacher *attacher)
+{
+	char path[64], part[4096];
+	size_t size = 0, got;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)attacher->pid);
+	file = fopen(path, "re");
+	while (file && size <= ATTACHER_LIST_MAX && (got = fread(part, 1, sizeof(part), file)) > 0)
+		size += got;
+	if (file)
+		fclose(file);
+	return size <= ATTACHER_LIST_MAX;
+}
+
+// What is mapped at the moment from which on calls are recorded. The recorder calls nothing of the
+// program's there, so it does not matter where the thread is. Where none can be borrowed, or the
+// list is too long, it comes with the first call.
+static void attacher_list_mappings(struct attacher *attacher, struct tracee *tracee)
+{
+	struct tracee_thread *thread = attacher_any_thread(tracee);
+	struct tracee_loan loan;
+	struct err ignored;
+
+	if (!thread || !attacher_has_room_for_list(attacher) ||
+	    !tracee_borrow(&loan, thread, attacher->gate, &ignored))
+		return;
+	attacher_call(attacher, &loan, ATTACH_LIST, NULL);
+	tracee_give_back(&loan);
+}
+
 // All threads stand still: their ends of time are of one moment.
 static bool attacher_patch(struct attacher *attacher, struct glibc_heap *before,
 			   struct attacher_figures *figures, struct err *err)
@@ -634,6 +668,7 @@ static bool attacher_patch(struct attacher *attacher, struct glibc_heap *before,
 		// Until this word is 0 the recorder lets all calls through: none is recorded by a
 		// hook that is there while another is not.
 		tracee_write(attacher->pid, attacher->answer.waits_at, &waits, sizeof(waits));
+		attacher_list_mappings(attacher, &tracee);
 	}
 	attacher_read_before(attacher, &tracee, before, &now, figures);
 	figures->kept = count - figures->places;

@@ -18,6 +18,8 @@
 #include "recorder/scope_linux.h"
 #include "recorder/static_linux.h"
 #include "recorder/text.h"
+#include "recorder/vm.h"
+#include "recorder/vm_write_linux.h"
 #include "wire/attach.h"
 
 enum { LATE_OPEN_MAX = 32, LATE_WHOLE_BYTES = 2 << 20 };
@@ -284,6 +286,19 @@ static void late_answer(struct attach_call *call)
 	call->entered = enter_functions();
 }
 
+// What was mapped before may be right above our zeros: the kernel lists both as one.
+static void late_own_zeros(void)
+{
+	struct late_data data = late_find_data();
+	uintptr_t start = (uintptr_t)data.zeros + KERNEL_PAGE - 1;
+	uintptr_t end = (uintptr_t)data.end + KERNEL_PAGE - 1;
+
+	start &= ~(uintptr_t)(KERNEL_PAGE - 1);
+	end &= ~(uintptr_t)(KERNEL_PAGE - 1);
+	if (end > start)
+		vm_own((const void *)start, end - start, false);
+}
+
 // While `late_begins` is set, late_write only lists what is to be changed.
 static uint32_t late_start(struct attach_call *call)
 {
@@ -305,6 +320,7 @@ static uint32_t late_start(struct attach_call *call)
 		return ATTACH_FAILED;
 	}
 	late_begins = false;
+	late_own_zeros();
 	if (late_kept.alone) // forks are seen where they are made (static_enter)
 		static_fill_places();
 	else if (!late_kept.forks)
@@ -337,6 +353,19 @@ static uint32_t late_stop(void)
 	return ATTACH_DONE;
 }
 
+// The first lane has what was mapped before (vm_begin). Without it nothing would be known of the
+// memory of a program that waits.
+static uint32_t late_list_mappings(void)
+{
+	struct vm_write_door door;
+
+	if (!late_session())
+		return ATTACH_IDLE;
+	door = vm_write_enter();
+	vm_write_leave(&door);
+	return ATTACH_DONE;
+}
+
 // Called by the launcher, in a thread of the process. `call` is its struct, in this process's
 // memory: the verb comes in it, and `status` is the answer.
 void tidemark_late_v1(struct attach_call *call)
@@ -359,6 +388,9 @@ void tidemark_late_v1(struct attach_call *call)
 		break;
 	case ATTACH_STOP:
 		call->status = late_stop();
+		break;
+	case ATTACH_LIST:
+		call->status = late_list_mappings();
 		break;
 	default:
 		call->status = late_session() ? ATTACH_DONE : ATTACH_IDLE;

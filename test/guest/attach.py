@@ -154,6 +154,26 @@ def twenty_times_in_a_row_nothing_is_lost_and_nothing_stays():
 
 
 @test
+def the_memory_of_a_program_that_waits_is_known():
+    """Its threads make no call while they are looked at. What it had mapped is its own, or a stack of theirs."""
+    running = Running([looper()[0], str(THREADS), str(KEPT), "waits"]).ready()
+    ended = attach(running, "--duration", "300ms")
+    check(" 0 allocations" in ended.err, ended.err)
+    ended = run([TIDEMARK, "reconcile", "--json", "t.tide"])
+    equal(0, ended.code, ended.err)
+    lines = {line["line"]: line for line in json.loads(ended.out)["lines"]}
+    kib = {name: line["bytes"] >> 10 for name, line in lines.items()}
+    check(kib["unexplained"] < 64, kib)
+    check(8 << 10 <= kib["program"] < 9 << 10, kib)
+    check(kib["libc"] < 256 and kib["tidemark"] < 2 << 10, kib)
+    equal(THREADS, sum(row["count"] for row in lines["stacks"]["rows"] if not row["mapped_file"]), "stacks of threads")
+    text = run([TIDEMARK, "reconcile", "t.tide"]).out
+    check("mapped before it was attached to" in text, text)
+    running.go_on()
+    running.end(7)
+
+
+@test
 def where_no_address_is_free_below_the_libraries_what_is_above_serves():
     """Databases (mariadbd) reserve some TiB there. Without random addresses the stack is near, above the libraries."""
     if BITS == 32:

@@ -7,9 +7,10 @@
 // handler for half of the time, most often one that has interrupted malloc; at "bins" each has a
 // hundred thousand small free blocks side by side, and one call that joins them takes milliseconds
 // (malloc_consolidate); at "full" no address is free for 8 TiB below the libraries, and the main
-// thread uses 7 MiB of stack at the end. Of what is recorded in between it must be true that
-// nothing is lost, that each block of these sizes is freed by who has it, and that stacks lead to
-// main or to the thread's start.
+// thread uses 7 MiB of stack at the end; at "waits" no thread calls malloc, and the last that is
+// mapped are 8 MiB, which are used. Of what is recorded in between it must be true that nothing is
+// lost, that each block of these sizes is freed by who has it, and that stacks lead to main or to
+// the thread's start.
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -34,7 +35,7 @@ static _Atomic long rounds;
 static _Atomic long wrong;
 static void **kept;
 static long kept_count, threads_count;
-static int bins, full;
+static int bins, full, waits;
 
 static void take_time(int number)
 {
@@ -91,6 +92,8 @@ static void *go_round(void *argument)
 	long done = 0;
 	long next = number;
 
+	while (waits && !over)
+		usleep(10000);
 	while (!atomic_load_explicit(&over, memory_order_relaxed)) {
 		char *first, *zeroed;
 
@@ -131,10 +134,15 @@ int main(int argc, char **argv)
 	full = argc > 3 && strcmp(argv[3], "full") == 0;
 	if (full)
 		reserve_addresses();
-	else if (argc > 3 && !bins)
+	waits = argc > 3 && strcmp(argv[3], "waits") == 0;
+	if (!full && !waits && !bins && argc > 3)
 		interrupt_often();
 	for (long i = 0; i < threads_count; i++)
 		pthread_create(&threads[i], NULL, go_round, (void *)(intptr_t)i);
+	if (waits)
+		memset(mmap(NULL, 8 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			    0),
+		       1, 8 << 20);
 	sigemptyset(&timer);
 	sigaddset(&timer, SIGALRM);
 	pthread_sigmask(SIG_BLOCK, &timer, NULL); // it is for the others

@@ -72,7 +72,7 @@ static enum space_owner owner_of_anonymous(const struct trace_event *event,
 	case TRACE_ORIGIN_KERNEL:
 		return behind_library ? SPACE_LIBRARY : SPACE_LOADER;
 	default:
-		if (event->kind == TRACE_MAPPED && behind_library)
+		if (event->kind == TRACE_MAPPED && behind_library && below->file)
 			return SPACE_LIBRARY;
 		return flags & FLAG_STACK ? SPACE_THREAD_STACK : SPACE_PROGRAM;
 	}

@@ -51,8 +51,8 @@ static void add_outside(const struct query_context *asked, process_id process,
 			continue;
 		if (owner >= SPACE_MALLOC_HEAP && owner <= SPACE_ALLOCATOR)
 			outside->heap_bytes += bytes;
-		if (owner != SPACE_PROGRAM)
-			continue;
+		if (owner != SPACE_PROGRAM || range->baseline)
+			continue; // whose a mapping of before an attach was is not known
 		outside->bytes += bytes;
 		sum = map_put(&places, range->stack, NULL);
 		*sum += bytes;

@@ -22,7 +22,10 @@ static void write_figure(struct paper *paper, const char *title, uint64_t bytes,
 static void write_row(const struct rss_breakdown *rss_breakdown, struct stack_text *stacks,
 		      const struct rss_breakdown_row *row)
 {
-	const struct trace_file *file = reader_file(rss_breakdown->asked->reader, row->file);
+	const struct reader *reader = rss_breakdown->asked->reader;
+	const struct trace_process *process =
+		reader_process(reader, rss_breakdown->header->process);
+	const struct trace_file *file = reader_file(reader, row->file);
 	struct paper *paper = stacks->paper;
 
 	paper_field(paper, PAPER_PLAIN, STR_BYTES(row->bytes), 18, true);
@@ -36,7 +39,11 @@ static void write_row(const struct rss_breakdown *rss_breakdown, struct stack_te
 	if (row->file && file)
 		paper_foreign(paper, PAPER_PLAIN, file->path, paper->width - ROW_COLUMNS);
 	else
-		paper_text(paper, PAPER_DIM, "(anonymous memory, mapped without a stack)");
+		paper_format(paper, PAPER_DIM, "(anonymous memory, mapped %s)",
+			     process && process->start == TRACE_START_ATTACH &&
+					     row->line < RSS_BREAKDOWN_LIBC
+				     ? "before it was attached to"
+				     : "without a stack");
 	sink_text(paper->sink, "\n");
 }
 
