@@ -751,6 +751,27 @@ def equal_memory_of_forked_processes_is_told_and_of_two_is_not():
 
 
 @test
+def what_is_shown_of_forked_processes_is_most_of_what_one_of_them_holds():
+    """A parent reads its configuration by the same allocating function, and has little of it."""
+    trace = Trace()
+    for number in range(6):
+        thread = trace.process("/bin/app", 100 + number)
+        trace.lines[-2] += " start=fork"
+        if number == 0:
+            trace.alloc(1000, stack("pool_alloc", "read_configuration"), MIB // 8, thread=thread)
+            continue
+        trace.alloc(1000 + number, stack("pool_alloc", "read_events"), MIB // 2, thread=thread)
+        trace.alloc(2000 + number, stack("pool_alloc", "connections"), 2 * MIB, thread=thread)
+        trace.alloc(3000 + number, stack("pool_alloc", "write_events"), MIB // 2, thread=thread)
+    [told] = found(trace, "processes")
+    equal(["pool_alloc", "connections"], [frame["function"] for frame in told["stack"][1:3]])
+    equal((5, 15 * MIB), (told["figures"]["processes"], told["figures"]["bytes"]))
+    check("largest part by this stack" in told["why"] and "equal stacks" not in told["why"], told["why"])
+    shown = run(*shlex.split(told["command"])).stdout
+    equal(5, sum("connections" in line and "connections.c" in line for line in shown.split("\n")), shown)
+
+
+@test
 def two_copies_of_a_library_are_told_and_two_libraries_are_not():
     def program(other):
         return assemble("libraries", "\n".join([

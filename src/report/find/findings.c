@@ -540,7 +540,7 @@ void findings_command(const struct findings *findings, struct finding *finding, 
 	if (window && (finding->from_ns > 0 || finding->to_ns < findings->asked->duration_ns))
 		str_format(&text, " --from %" PRIu64 "ns --to %" PRIu64 "ns", finding->from_ns,
 			   finding->to_ns);
-	if (reader_processes_count(findings->asked->reader) > 1)
+	if (reader_processes_count(findings->asked->reader) > 1 && !finding->of_several)
 		str_format(&text, " --process '#%" PRIu32 "'", finding->process);
 	if (frame && face && face->function) {
 		str_add(&text, " --frame ");

@@ -60,6 +60,7 @@ struct finding {
 	char *what, *why, *advice, *command; // owned; the last without "tidemark "
 	const char *tab;                     // of the viewer
 	process_id process;
+	bool of_several;        // processes, so that its command is of all
 	stack_id stack;         // 0: none
 	const char *other_role; // "freed by", NULL: there is no other stack
 	stack_id other_stack;

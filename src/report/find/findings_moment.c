@@ -460,13 +460,13 @@ bool findings_free_pages(struct findings *findings, const struct findings_kind *
 struct held {
 	uint32_t line;
 	process_id process;
-	stack_id stack;
-	uint64_t bytes;
+	stack_id stack; // the one with most of them, `stack_bytes`
+	uint64_t stack_bytes, bytes;
 };
 
 SORT_ORDER(by_line, struct held, SORT_RISES(line), SORT_RISES(process))
 
-// Sums of equal frame and process; returns how many.
+// Sums of equal line and process; returns how many.
 static size_t merge_held(struct held *list, size_t count)
 {
 	size_t merged = 0;
@@ -474,10 +474,17 @@ static size_t merge_held(struct held *list, size_t count)
 	if (count)
 		qsort(list, count, sizeof *list, by_line);
 	for (size_t i = 0; i < count; i++) {
-		if (merged && by_line(&list[merged - 1], &list[i]) == 0)
-			list[merged - 1].bytes += list[i].bytes;
-		else
+		struct held *sum = merged ? &list[merged - 1] : NULL;
+
+		if (!sum || by_line(sum, &list[i]) != 0) {
 			list[merged++] = list[i];
+			continue;
+		}
+		sum->bytes += list[i].bytes;
+		if (list[i].stack_bytes > sum->stack_bytes) {
+			sum->stack = list[i].stack;
+			sum->stack_bytes = list[i].stack_bytes;
+		}
 	}
 	return merged;
 }
@@ -489,13 +496,15 @@ static size_t merge_held(struct held *list, size_t count)
 static void judge_held(struct findings *findings, const struct findings_kind *kind,
 		       const struct held *list, size_t first, size_t last)
 {
-	uint64_t most = 0, sum = 0, count = 0;
+	const struct held *largest = &list[first];
+	uint64_t most, sum = 0, count = 0;
 	struct finding *finding;
 
 	ASSERT(first < last);
 	for (size_t i = first; i < last; i++)
-		if (list[i].bytes > most)
-			most = list[i].bytes;
+		if (list[i].bytes > largest->bytes)
+			largest = &list[i];
+	most = largest->bytes;
 	for (size_t i = first; i < last; i++) {
 		if (list[i].bytes < most / 2)
 			continue;
@@ -504,19 +513,21 @@ static void judge_held(struct findings *findings, const struct findings_kind *ki
 	}
 	if (count < PROCESSES_MIN || sum - most < findings_bytes_min(findings))
 		return;
-	finding = findings_add(findings, kind, FINDINGS_POSSIBLE, list[first].process,
-			       list[first].stack);
+	finding = findings_add(findings, kind, FINDINGS_POSSIBLE, largest->process, largest->stack);
 	findings_say(&finding->what,
 		     "%s forked processes hold %s each at most from %s, %s together.",
-		     STR_COUNT(count), STR_BYTES(most),
-		     findings_function(findings, list[first].stack), STR_BYTES(sum));
-	findings_say(&finding->why, "equal stacks and about equal sizes; whether the contents are "
-				    "equal is not recorded");
+		     STR_COUNT(count), STR_BYTES(most), findings_function(findings, largest->stack),
+		     STR_BYTES(sum));
+	findings_say(&finding->why,
+		     "the same line of the program%s, and about equal sizes; whether the contents "
+		     "are equal is not recorded",
+		     largest->stack_bytes < most ? ", the largest part by this stack" : "");
 	findings_say(&finding->advice,
 		     "if they are equal, load them before the fork: pages are shared then");
 	findings_figure(finding, "processes", "processes", FINDINGS_COUNT, count);
 	findings_figure(finding, "bytes", "together", FINDINGS_BYTES, sum);
 	finding->saves_bytes = sum - most;
+	finding->of_several = true;
 	findings_command(findings, finding, "window", "--by process,stack --to peak", false, true);
 }
 
@@ -540,6 +551,7 @@ bool findings_processes(struct findings *findings, const struct findings_kind *k
 			.line = findings_line(findings, sites[i].stack),
 			.process = sites[i].process,
 			.stack = sites[i].stack,
+			.stack_bytes = sites[i].at_peak.bytes,
 			.bytes = sites[i].at_peak.bytes,
 		};
 	}
