@@ -301,7 +301,7 @@ def a_full_disk_is_an_error_and_no_wrong_number():
         done = run("window", make("tiny/full.tide", 300, 500, 100000), check=3, env={"TIDEMARK_INDEX": "always"})
         found = re.search("full.tide-index, had ([0-9.]+ [KM]iB) and needs (more|some ([0-9.]+ [KM]iB)) ", done.stderr)
         assert found and found[1] != found[3], done.stderr
-    with Disk("small", 9 * MIB) as disk:
+    with Disk("small", 8 * MIB) as disk:
         check_full(disk, make("small/full.tide", 300, 50000, 1300000))
 
 

@@ -15,6 +15,24 @@ static uint64_t next_random(void)
 	return state;
 }
 
+// One number at a time they are the same; where the bytes are cut, that is said when they end.
+static void check_cursor(const uint8_t *bytes, const uint8_t *end, const uint64_t *values,
+			 size_t count)
+{
+	struct pack_cursor cursor = pack_cursor_open(bytes, end, (uint32_t)count);
+
+	for (size_t i = 0; i < count; i++)
+		CHECK_EQ(values[i], pack_cursor_next(&cursor));
+	CHECK(!cursor.bad);
+	CHECK(cursor.at == end);
+	CHECK_EQ(0, pack_cursor_next(&cursor));
+	CHECK(cursor.bad);
+	cursor = pack_cursor_open(bytes, end - 1, (uint32_t)count);
+	for (size_t i = 0; i < count; i++)
+		(void)pack_cursor_next(&cursor);
+	CHECK(cursor.bad);
+}
+
 // Returns how many bytes they take.
 static size_t check_column(const uint64_t *values, size_t count)
 {
@@ -31,6 +49,7 @@ static size_t check_column(const uint64_t *values, size_t count)
 		CHECK(pack_skip_group(&at, end,
 				      (uint32_t)(count - i < PACK_GROUP ? count - i : PACK_GROUP)));
 	CHECK(at == end);
+	check_cursor(bytes, end, values, count);
 	for (const uint8_t *cut = bytes; cut < end; cut++) {
 		at = bytes;
 		CHECK(!pack_take(&at, cut, found, count));

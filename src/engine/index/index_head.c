@@ -2,10 +2,11 @@
 // other files' snapshots are. It is written last and renamed into place, so an index with a head is
 // whole. It is read as untrusted: each count is checked against what the files can hold.
 //
-// Numbers are of 64 bits, lists are their count and then the items as they are in memory; sites and
-// cells, of which there may be millions, are varints. For example, site 3 of process 0, thread 1,
-// stack 70, heap 0 is the five bytes 00 01 46 00 00, and its cell of 32 bytes the two bytes 03 20:
-// a count of a million cells in a file of 1 MB is refused before any memory is taken for them.
+// Numbers are of 64 bits, lists are their count and then the items as they are in memory. Sites and
+// cells, of which there may be millions, are packed (pack.h) 128 at a time: a column of each of
+// their members after the other, so processes, threads and heaps, which mostly are all alike, take
+// a byte each for 128 sites. A count of a million cells in a file of 1 KB is refused before any
+// memory is taken for them.
 #include "engine/index/index.h"
 
 #include "base/crc32c.h"
@@ -13,6 +14,7 @@
 #include "engine/index/index_bits.h"
 #include "engine/index/index_io.h"
 #include "engine/index/index_tables.h"
+#include "engine/index/pack.h"
 #include "engine/space/space.h"
 #include "os/file.h"
 #include "trace/walk.h"
@@ -25,10 +27,10 @@ _Static_assert(sizeof(struct index_identity) == 32, "is on disk as it is in memo
 _Static_assert(sizeof(struct index_shape) == 48, "is on disk as it is in memory");
 _Static_assert(sizeof(struct reader_place) == 40, "is on disk as it is in memory");
 
-enum { VERSION = 15 };
+enum { VERSION = 16 };
 
-// What a site or a cell takes at least.
-enum { SITE_BYTES_MIN = 5, CELL_BYTES_MIN = 2 };
+// Process, thread, stack, heap, orphans; site, size.
+enum { SITE_COLUMNS = 5, CELL_COLUMNS = 2 };
 
 static const char magic[8] = "TIDEIDX\n";
 
@@ -85,6 +87,12 @@ void index_head_put_tables(struct index_out *out, const struct index_files *file
 	for (size_t i = 0; i < INDEX_LONGS; i++)
 		index_out_put_array(out, files->longs_blocks[i].list, files->longs_blocks[i].count,
 				    sizeof *files->longs_blocks[i].list);
+	for (size_t i = 0; i < INDEX_LEVELS; i++) {
+		const struct index_level_blocks *blocks = &files->levels_blocks[i];
+
+		index_out_put_u64(out, blocks->entries);
+		index_out_put_array(out, blocks->list, blocks->count, sizeof *blocks->list);
+	}
 	index_out_put_array(out, files->blocks, files->blocks_count, sizeof *files->blocks);
 	index_out_put_array(out, files->chunks, files->chunks_count, sizeof *files->chunks);
 	index_out_put_array(out, files->posts_marks, files->posts_marks_count,
@@ -109,72 +117,119 @@ static void put_vaults(struct index_out *out, const struct index_files *files)
 		put_vault(out, index_files_vault((struct index_files *)files, i, name));
 }
 
+// A group of sites or cells.
+struct group {
+	uint64_t columns[SITE_COLUMNS][PACK_GROUP];
+	uint32_t count;
+};
+
+static void put_group(struct index_out *out, struct group *group, unsigned columns)
+{
+	uint8_t bytes[SITE_COLUMNS * PACK_GROUP_MAX + PACK_SLACK], *at = bytes;
+
+	for (unsigned i = 0; i < columns; i++)
+		at = pack_put_group(at, group->columns[i], group->count);
+	index_out_put(out, bytes, (size_t)(at - bytes));
+	group->count = 0;
+}
+
 // In the order of their numbers from 0, so no number is written.
 void index_head_put_cells(struct index_out *out, const struct cells *cells)
 {
+	struct group group = { .count = 0 };
+
 	index_out_put_u64(out, cells->sites_count);
 	for (uint32_t i = 0; i < cells->sites_count; i++) {
 		const struct cells_site *site = cells_site(cells, i);
+		uint32_t at = group.count++;
 
-		index_out_put_varint(out, site->process);
-		index_out_put_varint(out, site->thread);
-		index_out_put_varint(out, site->stack);
-		index_out_put_varint(out, site->heap);
-		index_out_put_varint(out, site->orphans);
+		group.columns[0][at] = site->process;
+		group.columns[1][at] = site->thread;
+		group.columns[2][at] = site->stack;
+		group.columns[3][at] = site->heap;
+		group.columns[4][at] = site->orphans;
+		if (group.count == PACK_GROUP || i + 1 == cells->sites_count)
+			put_group(out, &group, SITE_COLUMNS);
 	}
 	index_out_put_u64(out, cells->cells_count);
 	for (uint32_t i = 0; i < cells->cells_count; i++) {
 		struct cells_cell cell = cells_cell(cells, i);
+		uint32_t at = group.count++;
 
-		index_out_put_varint(out, cell.site);
-		index_out_put_varint(out, cell.size);
+		group.columns[0][at] = cell.site;
+		group.columns[1][at] = cell.size;
+		if (group.count == PACK_GROUP || i + 1 == cells->cells_count)
+			put_group(out, &group, CELL_COLUMNS);
 	}
 }
 
-// Ids are held against the trace afterwards (index_head_take_cells).
-static inline void take_site(const uint8_t **at, const uint8_t *end, struct cells_site *site)
+// How many there are, in groups of so many columns: each takes a byte at least.
+static uint32_t take_count(struct index_in *in, unsigned columns)
 {
-	*site = (struct cells_site){ .process = (process_id)bits_take_varint(at, end) };
-	site->thread = (thread_id)bits_take_varint(at, end);
-	site->stack = (stack_id)bits_take_varint(at, end);
-	site->heap = (heap_id)bits_take_varint(at, end);
-	site->orphans = bits_take_varint(at, end) != 0;
+	uint64_t count = index_in_take_u64(in);
+
+	in->bad |= count > CELLS_MAX || count / PACK_GROUP * columns > (uint64_t)(in->end - in->at);
+	return in->bad ? 0 : (uint32_t)count;
+}
+
+// The next of `left`. Unpacking looks at some bytes after a group, which other numbers follow.
+static void take_group(struct index_in *in, unsigned columns, uint32_t left, struct group *group)
+{
+	group->count = left < PACK_GROUP ? left : PACK_GROUP;
+	in->bad |= in->end - in->at < PACK_SLACK;
+	for (unsigned i = 0; i < columns && !in->bad; i++)
+		in->bad = !pack_take_group(&in->at, in->end - PACK_SLACK, group->columns[i],
+					   group->count);
+	if (in->bad)
+		group->count = 0;
+}
+
+// Ids are held against the trace.
+static bool take_site(const struct reader *reader, const struct group *group, uint32_t at,
+		      struct cells_site *site)
+{
+	*site = (struct cells_site){ .process = (process_id)group->columns[0][at],
+				     .thread = (thread_id)group->columns[1][at],
+				     .stack = (stack_id)group->columns[2][at],
+				     .heap = (heap_id)group->columns[3][at],
+				     .orphans = group->columns[4][at] != 0 };
+	return site->process < reader_processes_count(reader) &&
+	       site->thread < reader_threads_count(reader) &&
+	       site->stack < reader_stacks_count(reader);
 }
 
 // Number 0 is none in both tables, and nothing of it is checked. A site of a process, thread or
-// stack that the trace does not have is damage. Millions of varints are taken here, so what
-// index_in_take_varint looks at each time is looked at once for an item.
+// stack that the trace does not have is damage.
 void index_head_take_cells(struct index_in *in, const struct reader *reader, struct cells *cells,
 			   bool (*add_site)(struct cells *cells, uint32_t id,
 					    const struct cells_site *site),
 			   bool (*add_cell)(struct cells *cells, uint32_t id,
 					    const struct cells_cell *cell))
 {
-	size_t sites = index_in_take_count(in, SITE_BYTES_MIN), count;
+	uint32_t count = take_count(in, SITE_COLUMNS);
+	struct group group;
 
-	in->bad |= sites > CELLS_MAX;
-	for (uint32_t i = 0; i < sites && !in->bad; i++) {
-		struct cells_site site;
+	for (uint32_t id = 0; id < count && !in->bad;) {
+		take_group(in, SITE_COLUMNS, count - id, &group);
+		for (uint32_t i = 0; i < group.count && !in->bad; i++, id++) {
+			struct cells_site site;
 
-		take_site(&in->at, in->end, &site);
-		if (i > 0 && (site.process >= reader_processes_count(reader) ||
-			      site.thread >= reader_threads_count(reader) ||
-			      site.stack >= reader_stacks_count(reader)))
-			in->bad = true;
-		in->bad = in->bad || in->at > in->end || !add_site(cells, i, &site);
+			in->bad = (!take_site(reader, &group, i, &site) && id > 0) ||
+				  !add_site(cells, id, &site);
+		}
 	}
-	count = in->bad ? 0 : index_in_take_count(in, CELL_BYTES_MIN);
-	in->bad |= count > CELLS_MAX;
-	for (uint32_t i = 0; i < count && !in->bad; i++) {
-		uint64_t site = bits_take_varint(&in->at, in->end);
-		struct cells_cell cell = { .size = bits_take_varint(&in->at, in->end),
-					   .site = (uint32_t)site };
+	count = take_count(in, CELL_COLUMNS);
+	for (uint32_t id = 0; id < count && !in->bad;) {
+		take_group(in, CELL_COLUMNS, count - id, &group);
+		for (uint32_t i = 0; i < group.count && !in->bad; i++, id++) {
+			uint64_t site = group.columns[0][i];
+			struct cells_cell cell = { .size = group.columns[1][i],
+						   .site = (uint32_t)site };
 
-		in->bad = in->at > in->end || site >= cells->sites_count || (i > 0 && site == 0) ||
-			  !add_cell(cells, i, &cell);
+			in->bad = site >= cells->sites_count || (id > 0 && site == 0) ||
+				  !add_cell(cells, id, &cell);
+		}
 	}
-	if (in->at > in->end)
-		in->at = in->end;
 }
 
 void index_head_put_marks(struct index_out *out, const struct index *index)
@@ -261,6 +316,13 @@ void index_head_take_tables(struct index_in *in, struct index_files *files)
 	for (size_t i = 0; i < INDEX_LONGS; i++) {
 		struct index_long_blocks *blocks = &files->longs_blocks[i];
 
+		blocks->list = index_in_take_array(in, &blocks->count, sizeof *blocks->list);
+		blocks->capacity = blocks->count;
+	}
+	for (size_t i = 0; i < INDEX_LEVELS; i++) {
+		struct index_level_blocks *blocks = &files->levels_blocks[i];
+
+		blocks->entries = index_in_take_u64(in);
 		blocks->list = index_in_take_array(in, &blocks->count, sizeof *blocks->list);
 		blocks->capacity = blocks->count;
 	}
@@ -422,6 +484,13 @@ static bool is_sane(const struct index *index)
 		if (count > index->steps_end ||
 		    blocks != (count + (1u << shape->sparse_log2) - 1) >> shape->sparse_log2 ||
 		    index->files.address_blocks[i].count != blocks)
+			return false;
+	}
+	for (size_t i = 0; i < INDEX_LEVELS; i++) {
+		const struct index_level_blocks *blocks = &index->files.levels_blocks[i];
+
+		if (blocks->count !=
+		    blocks->entries / PACK_GROUP + (blocks->entries % PACK_GROUP > 0))
 			return false;
 	}
 	for (size_t i = 0; i < index->files.chunks_count; i++) {

@@ -1,15 +1,16 @@
 // Each chunk of the index has a directory of the sites that did anything in it, by rising number.
-// An entry is three varints: the distance to the site before, the count of postings with the form
+// An entry is three numbers: the distance to the site before, the count of postings with the form
 // of their list in its two lowest bits, and the size of the list. For example, after a mark of
 // site 7 whose list begins at byte 100,
 //
-//     00 0c 05       site 7, 3 postings in a list of form 0 (one size), in bytes 100 to 105
-//     02 15 09       site 9, 5 postings in a list of form 1 (several sizes), in 105 to 114
-//     04 a2 01 20    site 13, 40 postings, busy (form 2): in 114 to 146 are its stretches
+//     0  12   5    site 7, 3 postings in a list of form 0 (one size), in bytes 100 to 105
+//     2  21   9    site 9, 5 postings in a list of form 1 (several sizes), in 105 to 114
+//     4 162  32    site 13, 40 postings, busy (form 2): in 114 to 146 are its stretches
 //
-// Numbers and places are sums over all entries before, so each 64th entry has a mark with both. A
-// site is busy where its postings would say again what the blocks do: its steps are found there,
-// and the stretches say in which blocks.
+// Sites and places are sums over all entries before, so each 64th entry has a mark with both; from
+// one mark to the next entries are packed, column by column. A site is busy where its postings
+// would say again what the blocks do: its steps are found there, and the stretches say in which
+// blocks.
 #include "engine/index/index_lists.h"
 
 #include "base/mem.h"
@@ -32,37 +33,43 @@ static bool is_within(const struct index *index, const struct index_posts *entry
 	return entry->at <= entry->end && entry->end <= index->files.posts.size;
 }
 
-// One entry of a chunk's list of sites: how far its site is from the one before, how many postings
-// and in which form, how many bytes. `site` and `list_at` are moved on by it.
-static inline bool take_entry(uint64_t *site, uint64_t *list_at, const uint8_t **at,
-			      const uint8_t *end, struct index_posts *entry)
+bool index_lists_take(struct index_lists_entries *entries, const struct index *index,
+		      const struct index_chunk *chunk, uint32_t number, const uint8_t **at,
+		      const uint8_t *end)
 {
-	uint64_t count, size;
+	const struct index_posts_mark *mark = &index->files.posts_marks[chunk->first_mark + number];
+	uint32_t before = number * INDEX_POSTS_MARK, left = chunk->sites_count - before;
 
-	// Where sites are many, each has few postings in a chunk: three bytes.
-	if (end - *at >= 3 && !(((*at)[0] | (*at)[1] | (*at)[2]) & 0x80)) {
-		*site += (*at)[0];
-		count = (*at)[1];
-		size = (*at)[2];
-		*at += 3;
-	} else {
-		*site += bits_take_varint(at, end);
-		count = bits_take_varint(at, end);
-		size = bits_take_varint(at, end);
-	}
+	ASSERT(before < chunk->sites_count);
+	entries->count = left < INDEX_POSTS_MARK ? left : INDEX_POSTS_MARK;
+	entries->next = 0;
+	entries->site = mark->site;
+	entries->list_at = mark->at;
+	for (unsigned i = 0; i < INDEX_POSTS_COLUMNS; i++)
+		if (!pack_take_group(at, end, entries->columns[i], entries->count))
+			return false;
+	return true;
+}
+
+static inline bool next_entry(struct index_lists_entries *entries, struct index_posts *entry)
+{
+	uint32_t i = entries->next++;
+	uint64_t count = entries->columns[1][i], size = entries->columns[2][i];
+
+	ASSERT(i < entries->count);
+	entries->site += entries->columns[0][i];
 	*entry = (struct index_posts){ .count = (uint32_t)(count >> INDEX_POSTS_LOG2),
 				       .form = count & ((1 << INDEX_POSTS_LOG2) - 1),
-				       .at = *list_at,
-				       .end = *list_at + size };
-	*list_at += size;
-	return *at <= end && size <= UINT32_MAX && count >> INDEX_POSTS_LOG2 <= INT32_MAX &&
+				       .at = entries->list_at,
+				       .end = entries->list_at + size };
+	entries->list_at += size;
+	return size <= UINT32_MAX && count >> INDEX_POSTS_LOG2 <= INT32_MAX &&
 	       entry->form <= INDEX_POSTS_BUSY;
 }
 
-bool index_lists_entry(uint64_t *site, uint64_t *list_at, const uint8_t **at, const uint8_t *end,
-		       struct index_posts *entry)
+bool index_lists_next(struct index_lists_entries *entries, struct index_posts *entry)
 {
-	return take_entry(site, list_at, at, end, entry);
+	return next_entry(entries, entry);
 }
 
 // The entries of chosen sites in a chunk's directory, which was read. `numbers` has for each site
@@ -72,25 +79,24 @@ static bool visit_entries(struct index *index, const struct index_chunk *chunk,
 			  const uint32_t *numbers, const uint8_t *at, const uint8_t *end,
 			  visit_entry *visit, void *context, struct err *err)
 {
-	uint64_t site = 0, list_at = chunk->lists_at,
-		 steps = UINT64_C(1) << index->shape.chunk_log2;
+	uint64_t steps = UINT64_C(1) << index->shape.chunk_log2;
+	struct index_lists_entries entries;
 
-	for (uint32_t i = 0; i < chunk->sites_count; i++) {
-		struct index_posts entry;
-
-		if (i % INDEX_POSTS_MARK == 0) {
-			const struct index_posts_mark *mark =
-				&index->files.posts_marks[chunk->first_mark + i / INDEX_POSTS_MARK];
-
-			site = mark->site;
-			list_at = mark->at;
-		}
-		if (!take_entry(&site, &list_at, &at, end, &entry) ||
-		    site >= index->cells.sites_count || !is_within(index, &entry) ||
-		    entry.count > steps)
+	for (uint32_t mark = 0; mark * (uint64_t)INDEX_POSTS_MARK < chunk->sites_count; mark++) {
+		if (!index_lists_take(&entries, index, chunk, mark, &at, end))
 			return index_lists_damaged(err);
-		if (numbers[site] && entry.count > 0 && !visit(context, numbers[site], &entry, err))
-			return false;
+		while (entries.next < entries.count) {
+			struct index_posts entry;
+			uint32_t wanted;
+
+			if (!next_entry(&entries, &entry) ||
+			    entries.site >= index->cells.sites_count || !is_within(index, &entry) ||
+			    entry.count > steps)
+				return index_lists_damaged(err);
+			wanted = numbers[entries.site];
+			if (wanted && entry.count > 0 && !visit(context, wanted, &entry, err))
+				return false;
+		}
 	}
 	return true;
 }
@@ -110,7 +116,7 @@ static bool visit_chunk(struct index *index, uint64_t number, const uint32_t *nu
 	    marks > index->files.posts_marks_count - chunk->first_mark ||
 	    chunk->sites_size > index->files.posts_sites.size)
 		return index_lists_damaged(err);
-	bytes = mem_resize(NULL, (size_t)chunk->sites_size + 1, 1);
+	bytes = mem_resize(NULL, (size_t)chunk->sites_size + PACK_SLACK, 1);
 	ok = vault_read(&index->files.posts_sites, chunk->sites_at, bytes,
 			(size_t)chunk->sites_size, err) &&
 	     visit_entries(index, chunk, numbers, bytes, bytes + chunk->sites_size, visit, context,
@@ -211,6 +217,25 @@ bool index_stretches_read(struct index *index, uint64_t chunk, const struct inde
 
 // ---- lists ----
 
+// Sizes are behind the words of all postings of the run.
+void index_list_go_on(struct index_list *list)
+{
+	const uint8_t *words = list->at;
+	bool ok = words <= list->end;
+
+	list->run_left = list->left < list->run ? list->left : list->run;
+	list->sizes = (struct bits_sizes){ 0 };
+	if (!list->packed)
+		return;
+	for (uint32_t i = 0; ok && i < list->run_left; i += PACK_GROUP) {
+		uint32_t left = list->run_left - i;
+
+		ok = pack_skip_group(&list->at, list->end, left < PACK_GROUP ? left : PACK_GROUP);
+	}
+	// Without a group there is damage, which the first number says.
+	list->words = pack_cursor_open(ok ? words : list->end, list->end, list->run_left);
+}
+
 struct loading {
 	struct index_lists *lists;
 	struct index *index;
@@ -264,7 +289,7 @@ static bool load_list(void *context, uint32_t number, const struct index_posts *
 		return index_lists_damaged(err);
 	size = (size_t)(entry->end - entry->at - head);
 	lists->bytes = mem_grow(lists->bytes, &lists->bytes_capacity,
-				(size_t)loading->filled + size + 1, 1);
+				(size_t)loading->filled + size + PACK_SLACK, 1);
 	if (!vault_read(&loading->index->files.posts, entry->at + head,
 			lists->bytes + loading->filled, size, err))
 		return false;
@@ -276,6 +301,7 @@ static bool load_list(void *context, uint32_t number, const struct index_posts *
 		// counts down.
 		.left = entry->count + 1,
 		.several = entry->form == INDEX_POSTS_SEVERAL,
+		.packed = index_posts_packed(entry->count, run),
 		.first = first,
 		.last = first + (UINT64_C(1) << loading->index->shape.chunk_log2) - 1,
 		.run = run,

@@ -12,6 +12,7 @@
 
 #include "engine/index/index.h"
 #include "engine/index/index_bits.h"
+#include "engine/index/pack.h"
 
 // The postings of one site in a chunk, and the one that it is at while `left` is not 0.
 struct index_list {
@@ -20,8 +21,10 @@ struct index_list {
 	uint32_t left;   // this one and those after it
 	bool ends;
 	bool several; // private, as all below
-	const uint8_t *at, *end;
-	uint64_t first, last; // steps of the chunk
+	bool packed;
+	struct pack_cursor words; // of the run that it is in
+	const uint8_t *at, *end;  // what follows those: sizes, and further runs
+	uint64_t first, last;     // steps of the chunk
 	struct bits_sizes sizes;
 	uint32_t run, run_left; // postings between two sums, and until the next
 };
@@ -47,10 +50,20 @@ bool index_lists_load(struct index_lists *lists, struct index *index, const uint
 		      uint64_t chunk, struct err *err);
 void index_lists_fini(struct index_lists *lists);
 
-// One entry of a chunk's directory, from its bytes at `*at`: `*site` and `*list_at` are those
-// before it, or a mark's, and become its own and the next one's. False: the index is damaged.
-bool index_lists_entry(uint64_t *site, uint64_t *list_at, const uint8_t **at, const uint8_t *end,
-		       struct index_posts *entry);
+// Entries of a chunk's directory, those after one mark.
+struct index_lists_entries {
+	uint64_t columns[INDEX_POSTS_COLUMNS][INDEX_POSTS_MARK];
+	uint32_t count, next;
+	uint64_t site, list_at; // of the entry before, or the mark's
+};
+
+// Those after mark `number` of a chunk, which are at *at; PACK_SLACK bytes follow `end`. False: the
+// index is damaged, and so it is where index_lists_next, up to `count` of them, gives false. The
+// entry that this has found is of `site`, which may be any.
+bool index_lists_take(struct index_lists_entries *entries, const struct index *index,
+		      const struct index_chunk *chunk, uint32_t number, const uint8_t **at,
+		      const uint8_t *end);
+bool index_lists_next(struct index_lists_entries *entries, struct index_posts *entry);
 
 // What a busy site did in each stretch of a chunk: `stretches` has room for index_stretches_in.
 uint32_t index_stretches_in(const struct index *index, uint64_t chunk);
@@ -66,13 +79,11 @@ static inline void index_list_take_size(struct index_list *list, uint64_t word)
 	unsigned place = word & ((1 << BITS_SIZES_LOG2) - 1);
 	uint64_t other = place ? 0 : bits_take_varint(&list->at, list->end);
 
-	if (list->run_left == 0) {
-		list->sizes = (struct bits_sizes){ 0 };
-		list->run_left = list->run;
-	}
-	list->run_left--;
 	list->size = bits_sizes_take(&list->sizes, place, other);
 }
+
+// To the next run, of which there is a posting.
+void index_list_go_on(struct index_list *list);
 
 // The next one. False with *err: the index is damaged. At the end `left` is 0. The list has one:
 // `left` is not 0.
@@ -82,7 +93,11 @@ static inline bool index_list_next(struct index_list *list, struct err *err)
 
 	if (--list->left == 0)
 		return true;
-	word = bits_take_varint(&list->at, list->end);
+	if (list->run_left == 0)
+		index_list_go_on(list);
+	list->run_left--;
+	word = list->packed ? pack_cursor_next(&list->words)
+			    : bits_take_varint(&list->at, list->end);
 	list->ends = word & 1;
 	word >>= 1;
 	if (list->several) {
@@ -90,7 +105,8 @@ static inline bool index_list_next(struct index_list *list, struct err *err)
 		word >>= BITS_SIZES_LOG2;
 	}
 	list->step += word;
-	return (list->at <= list->end && list->step <= list->last) || index_lists_damaged(err);
+	return (list->at <= list->end && list->step <= list->last && !list->words.bad) ||
+	       index_lists_damaged(err);
 }
 
 // Which blocks have steps of the chosen sites in [from, to), all of which have postings or sums:

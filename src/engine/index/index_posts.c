@@ -1,7 +1,7 @@
 // Postings: for each chunk of steps, which of them each site made.
 //
 // A chunk is 2^22 steps. When it is full its steps are sorted by site (counting sort), and each
-// site's list is written: differences of steps as varints, with sizes where they differ. Before
+// site's list is written: differences of steps, packed, with sizes where they differ. Before
 // each run of 1024 is a *skip*: the sums of the run, so that a reader can step over it.
 //
 // If site 7 made steps 3, 10 and 12 of a chunk, all blocks of 64 bytes, its list is "64" once, then
@@ -124,7 +124,9 @@ struct writing {
 	const struct cells *cells;
 	struct index_files *files;
 	struct index_chunk *chunk;
-	uint32_t last; // site of the entry before
+	uint32_t last;    // site of the entry before
+	uint32_t waiting; // entries that are not in the directory yet, by columns
+	uint64_t columns[INDEX_POSTS_COLUMNS][INDEX_POSTS_MARK];
 
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -142,6 +144,7 @@ struct scribe {
 	struct entry *entries;
 	size_t entries_count, entries_capacity;
 	uint64_t *sizes;   // of a run of postings
+	uint64_t *words;   // the same
 	uint64_t *columns; // of a busy site
 };
 
@@ -192,35 +195,36 @@ static void put_skip(const struct scribe *scribe, const uint32_t *order, uint32_
 	memcpy(out, &skip, sizeof skip);
 }
 
-// `*last`: the step before, and then the last one. Both return the end of what they write.
-static uint8_t *put_single(uint8_t *at, const uint32_t *order, uint32_t count, uint32_t *last)
-{
-	for (uint32_t i = 0; i < count; i++) {
-		uint32_t step = order[i] >> 1;
-
-		at += bits_put_varint(at, (uint64_t)(step - *last) << 1 | (order[i] & 1));
-		*last = step;
-	}
-	return at;
-}
-
-// Of a site of several sizes: each posting also says which of the sizes that were used last it has;
-// 0: none of them, and the size follows.
-static uint8_t *put_several(uint8_t *at, const uint32_t *order, const uint64_t *sizes,
-			    uint32_t count, uint32_t *last)
+// The words of a run, and after each or after all the sizes that are written out: those of place 0
+// in a list of `several`. `*last`: the step before, and then the last one. Returns the end.
+static uint8_t *put_run(uint8_t *at, struct scribe *scribe, const uint32_t *order, uint32_t count,
+			bool several, bool packed, uint32_t *last)
 {
 	struct bits_sizes recent = { 0 };
+	uint32_t others = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t step = order[i] >> 1;
-		unsigned place = bits_sizes_put(&recent, sizes[i]);
-		uint64_t word = (uint64_t)(step - *last) << BITS_SIZES_LOG2 | place;
+		uint64_t word = step - *last, size = scribe->sizes[i];
+		unsigned place = several ? bits_sizes_put(&recent, size) : 1;
 
-		at += bits_put_varint(at, word << 1 | (order[i] & 1));
-		if (place == 0)
-			at += bits_put_varint(at, sizes[i]);
+		if (several)
+			word = word << BITS_SIZES_LOG2 | place;
+		word = word << 1 | (order[i] & 1);
 		*last = step;
+		scribe->words[i] = word;
+		if (packed && place == 0)
+			scribe->sizes[others++] = size; // over those that were looked at
+		if (packed)
+			continue;
+		at += bits_put_varint(at, word);
+		if (place == 0)
+			at += bits_put_varint(at, size);
 	}
+	if (packed)
+		at = pack_put(at, scribe->words, count);
+	for (uint32_t i = 0; i < others; i++)
+		at += bits_put_varint(at, scribe->sizes[i]);
 	return at;
 }
 
@@ -228,17 +232,20 @@ static uint8_t *put_several(uint8_t *at, const uint32_t *order, const uint64_t *
 // set: nothing is written.
 static bool put_list(struct scribe *scribe, uint32_t first, uint32_t count, bool several)
 {
-	enum { POSTING_MAX = 15 };
+	enum { SIZE_MAX_BYTES = 10 };
 	const uint32_t *order = scribe->writing->postings->order + first;
 	uint32_t run = 1u << scribe->writing->postings->skip_log2, last = 0;
 	size_t runs = ((size_t)count + run - 1) / run;
 	size_t skips = runs > 1 ? runs * sizeof(struct index_skip) : 0;
+	bool packed = index_posts_packed(count, run);
 	uint64_t single = size_at(scribe->writing, first);
 	uint8_t *skip, *out, *at;
 
 	ASSERT(count > 0 && first + count <= scribe->writing->postings->filled);
 	scribe->bytes = mem_grow(scribe->bytes, &scribe->capacity,
-				 scribe->filled + skips + count * (size_t)POSTING_MAX + 16, 1);
+				 scribe->filled + skips + SIZE_MAX_BYTES * ((size_t)count + 1) +
+					 runs * pack_bytes_max(count < run ? count : run),
+				 1);
 	skip = scribe->bytes + scribe->filled;
 	out = at = skip + skips;
 	if (!several)
@@ -252,11 +259,10 @@ static bool put_list(struct scribe *scribe, uint32_t first, uint32_t count, bool
 			put_skip(scribe, order + i, some,
 				 (struct index_skip){ .at = (uint32_t)(at - out), .step = last },
 				 skip + i / run * sizeof(struct index_skip));
-		at = several ? put_several(at, order + i, scribe->sizes, some, &last)
-			     : put_single(at, order + i, some, &last);
+		at = put_run(at, scribe, order + i, some, several, packed, &last);
 	}
 	scribe->filled = (size_t)(at - scribe->bytes);
-	ASSERT(scribe->filled <= scribe->capacity); // POSTING_MAX is enough for each
+	ASSERT(scribe->filled <= scribe->capacity);
 	return true;
 }
 
@@ -377,6 +383,17 @@ static void add_mark(struct index_files *files, const struct index_chunk *chunk,
 		};
 }
 
+// Entries that are waiting into the directory.
+static void put_entries(struct writing *writing)
+{
+	uint8_t bytes[INDEX_POSTS_COLUMNS * PACK_GROUP_MAX + PACK_SLACK], *to = bytes;
+
+	for (unsigned i = 0; writing->waiting && i < INDEX_POSTS_COLUMNS; i++)
+		to = pack_put_group(to, writing->columns[i], writing->waiting);
+	vault_append(&writing->files->posts_sites, bytes, (size_t)(to - bytes));
+	writing->waiting = 0;
+}
+
 // A piece into the files, in its turn.
 static void give_piece(const struct scribe *scribe)
 {
@@ -388,17 +405,18 @@ static void give_piece(const struct scribe *scribe)
 	ASSERT(writing->given == scribe->number);
 	for (size_t i = 0; i < scribe->entries_count; i++) {
 		const struct entry *entry = &scribe->entries[i];
-		uint8_t bytes[30], *to = bytes;
+		uint32_t to = writing->waiting++;
 
 		if (chunk->sites_count++ % INDEX_POSTS_MARK == 0) {
 			add_mark(files, chunk, entry->site, at);
 			writing->last = entry->site;
 		}
 		ASSERT(entry->site >= writing->last); // sites are in order
-		to += bits_put_varint(to, entry->site - writing->last);
-		to += bits_put_varint(to, entry->word);
-		to += bits_put_varint(to, entry->size);
-		vault_append(&files->posts_sites, bytes, (size_t)(to - bytes));
+		writing->columns[0][to] = entry->site - writing->last;
+		writing->columns[1][to] = entry->word;
+		writing->columns[2][to] = entry->size;
+		if (writing->waiting == INDEX_POSTS_MARK)
+			put_entries(writing);
 		writing->last = entry->site;
 		at += entry->size;
 	}
@@ -414,6 +432,7 @@ static void *write_pieces(void *context)
 	struct scribe scribe = { .writing = writing };
 
 	scribe.sizes = mem_alloc((size_t)1 << writing->postings->skip_log2, sizeof *scribe.sizes);
+	scribe.words = mem_alloc((size_t)1 << writing->postings->skip_log2, sizeof *scribe.words);
 	scribe.columns =
 		mem_alloc(((size_t)writing->postings->size >> writing->postings->stretch_log2) *
 				  INDEX_STRETCH_COLUMNS,
@@ -430,7 +449,7 @@ static void *write_pieces(void *context)
 		pthread_cond_broadcast(&writing->changed);
 		pthread_mutex_unlock(&writing->lock);
 	}
-	MEM_FREE(scribe.bytes, scribe.entries, scribe.sizes, scribe.columns);
+	MEM_FREE(scribe.bytes, scribe.entries, scribe.sizes, scribe.words, scribe.columns);
 	return NULL;
 }
 
@@ -459,6 +478,7 @@ void index_postings_write(struct index_postings *postings, const struct cells *c
 	ASSERT(writing.next == postings->sites); // all were taken
 	pthread_mutex_destroy(&writing.lock);
 	pthread_cond_destroy(&writing.changed);
+	put_entries(&writing);
 	chunk->sites_size = files->posts_sites.size - chunk->sites_at;
 	chunk->lists_size = files->posts.size - chunk->lists_at;
 	memset(postings->starts, 0, (postings->sites + (size_t)2) * sizeof *postings->starts);

@@ -151,6 +151,13 @@ uint32_t index_longs_in(const struct index *index, unsigned class, size_t block)
 bool index_longs_read(struct index *index, unsigned class, size_t block, struct index_long *list,
 		      struct err *err);
 
+// Entries of a file of levels from one on, to the end of its block. Returns how many; 0: damage.
+uint32_t index_levels_read(struct index *index, unsigned file, uint64_t first,
+			   struct index_level list[PACK_GROUP], struct err *err);
+
+// Sets *err; false.
+bool index_levels_damaged(struct err *err);
+
 // Entries of `never`, which are there: live_table_value(step, cell), rising; any cells.
 bool index_never_read(struct index *index, uint64_t first, size_t count, uint64_t *values,
 		      struct err *err);

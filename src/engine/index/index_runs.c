@@ -10,37 +10,22 @@
 #include "base/mem.h"
 #include "base/rising.h"
 #include "engine/index/index_lists.h"
+#include "engine/index/pack.h"
 
 // ---- finding a site's postings ----
-
-// The site's entry among those after a mark. False without an error: there is none. Entries are by
-// rising site: a larger one than is looked for ends the search.
-static bool read_entry(const struct index_posts_mark *mark, const uint8_t *at, const uint8_t *end,
-		       uint32_t site, struct index_posts *entry, struct err *err)
-{
-	uint64_t is = mark->site, list_at = mark->at;
-
-	for (unsigned i = 0; i < INDEX_POSTS_MARK && at < end; i++) {
-		if (!index_lists_entry(&is, &list_at, &at, end, entry))
-			return index_lists_damaged(err);
-		if (is > site)
-			return false;
-		if (is == site)
-			return true;
-	}
-	return false;
-}
 
 // The entry of a site in a chunk. False without an error: it has none. What the mark says is held
 // against the chunk's size, as the index is a file that anybody may have changed.
 static bool find_entry(struct index *index, const struct index_chunk *chunk, uint32_t site,
 		       struct index_posts *entry, struct err *err)
 {
-	enum { ENTRY_MAX = 16 }; // bytes: a count and two distances
-	uint8_t bytes[INDEX_POSTS_MARK * ENTRY_MAX];
+	enum { BYTES_MAX = INDEX_POSTS_COLUMNS * PACK_GROUP_MAX };
+	uint8_t bytes[BYTES_MAX + PACK_SLACK];
+	const uint8_t *at = bytes;
 	const struct index_posts_mark *marks = index->files.posts_marks + chunk->first_mark;
 	uint32_t all = (chunk->sites_count + INDEX_POSTS_MARK - 1) / INDEX_POSTS_MARK;
 	uint32_t low = (uint32_t)RISING_UPTO(marks, all, site, site);
+	struct index_lists_entries entries;
 	uint64_t begin, end;
 
 	ASSERT(site > 0 && site < index->cells.sites_count);
@@ -48,11 +33,20 @@ static bool find_entry(struct index *index, const struct index_chunk *chunk, uin
 		return false;
 	begin = marks[low - 1].sites_at;
 	end = low < all ? marks[low].sites_at : chunk->sites_size;
-	if (begin > end || end - begin > sizeof bytes)
+	if (begin > end || end - begin > BYTES_MAX)
 		return index_lists_damaged(err);
 	if (!vault_read(&index->files.posts_sites, chunk->sites_at + begin, bytes,
-			(size_t)(end - begin), err) ||
-	    !read_entry(&marks[low - 1], bytes, bytes + (end - begin), site, entry, err))
+			(size_t)(end - begin), err))
+		return false;
+	if (!index_lists_take(&entries, index, chunk, low - 1, &at, bytes + (end - begin)))
+		return index_lists_damaged(err);
+	do {
+		if (entries.next == entries.count)
+			return false;
+		if (!index_lists_next(&entries, entry))
+			return index_lists_damaged(err);
+	} while (entries.site < site);
+	if (entries.site > site)
 		return false;
 	if (entry->at < chunk->lists_at || entry->at > chunk->lists_at + chunk->lists_size ||
 	    entry->end > chunk->lists_at + chunk->lists_size)
@@ -136,7 +130,8 @@ static bool add_runs(struct index *index, uint64_t chunk, const struct index_pos
 				.count = count,
 				.after = chunk,
 				.until = chunk_end,
-				.several = entry->form == INDEX_POSTS_SEVERAL };
+				.several = entry->form == INDEX_POSTS_SEVERAL,
+				.packed = index_posts_packed(count, run_size) };
 	bool ok = count > 0 && entry->end - entry->at <= UINT32_MAX;
 
 	ASSERT(entry->form != INDEX_POSTS_BUSY);
@@ -248,7 +243,7 @@ static bool read_stretch(struct site_reading *reading, const struct site_run *ru
 static bool read_list(struct index *index, const struct site_run *run, struct site_posting *list,
 		      struct err *err)
 {
-	uint8_t *bytes = mem_resize(NULL, run->size + (size_t)1, 1);
+	uint8_t *bytes = mem_resize(NULL, run->size + (size_t)PACK_SLACK, 1);
 	struct index_list at = {
 		.at = bytes,
 		.end = bytes + run->size,
@@ -256,6 +251,7 @@ static bool read_list(struct index *index, const struct site_run *run, struct si
 		.size = run->single,
 		.left = run->count + 1,
 		.several = run->several,
+		.packed = run->packed,
 		.last = UINT64_MAX,
 		.run = run->count,
 	};

@@ -18,7 +18,7 @@ struct site_run {
 	uint32_t count;
 	uint64_t after, until;
 	uint64_t single; // the size of all, if not `several`
-	bool several, summed;
+	bool several, packed, summed;
 	bool busy;              // there are no postings: the site's steps of a stretch
 	uint32_t site;          // busy
 	struct index_skip skip; // summed

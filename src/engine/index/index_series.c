@@ -272,24 +272,22 @@ static bool put_steps(struct index *index, uint64_t to, struct timeline *line, s
 	return ok;
 }
 
-static bool are_damaged(struct err *err)
-{
-	return err_set(err, ERR_FORMAT, "levels of the index are damaged");
-}
-
 // Where the entry of levels0 ends whose steps are those before a multiple of 2^level_log2: there,
 // or a step later. `found` is the entry; before the first of all there is none.
 static bool entry_end(struct index *index, uint64_t step, struct index_level *found, uint64_t *edge,
 		      struct err *err)
 {
 	uint64_t entry = step >> index->shape.level_log2;
+	struct index_level list[PACK_GROUP];
 
 	*found = (struct index_level){ 0 };
-	if (entry > 0 && !vault_read(&index->files.levels[0], (entry - 1) * sizeof *found, found,
-				     sizeof *found, err))
-		return false;
+	if (entry > 0) {
+		if (!index_levels_read(index, 0, entry - 1, list, err))
+			return false;
+		*found = list[0];
+	}
 	*edge = step + found->over;
-	return *edge <= index->steps_end || are_damaged(err);
+	return *edge <= index->steps_end || index_levels_damaged(err);
 }
 
 // Entries of one file, from step to step, both multiples of what an entry has. One that reaches
@@ -297,23 +295,21 @@ static bool entry_end(struct index *index, uint64_t step, struct index_level *fo
 static bool put_levels(struct index *index, unsigned file, uint64_t from, uint64_t to,
 		       struct timeline *line, struct err *err)
 {
-	enum { ENTRIES = 256 };
 	unsigned log2 = index->shape.level_log2 + file * INDEX_LEVEL_STEP_LOG2;
-	struct index_level *list = mem_resize(NULL, ENTRIES, sizeof *list);
+	struct index_level *list = mem_resize(NULL, PACK_GROUP, sizeof *list);
 	uint64_t at = from >> log2, end = to >> log2;
+	uint32_t count;
 	bool ok = true;
 
 	ASSERT(file < INDEX_LEVELS);
-	for (; at < end && ok; at += ENTRIES) {
-		size_t count = end - at < ENTRIES ? (size_t)(end - at) : ENTRIES;
-
-		ok = vault_read(&index->files.levels[file], at * sizeof *list, list,
-				count * sizeof *list, err);
-		for (size_t i = 0; ok && i < count; i++) {
+	for (; at < end && ok; at += count) {
+		count = index_levels_read(index, file, at, list, err);
+		ok = count > 0;
+		for (uint32_t i = 0; ok && i < count && at + i < end; i++) {
 			uint64_t step = (at + i) << log2, next = step + (UINT64_C(1) << log2);
 
 			if (next + list[i].over > line->to) {
-				ok = are_damaged(err);
+				ok = index_levels_damaged(err);
 			} else if (buckets_find(&line->axis, list[i].time_ns) > line->row.at + 1) {
 				ok = file ? put_levels(index, file - 1, step, next, line, err)
 					  : put_steps(index, next + list[i].over, line, err);
@@ -333,7 +329,7 @@ static unsigned best_file(const struct index *index, uint64_t steps, size_t coun
 	unsigned file = 0;
 
 	ASSERT(count > 0);
-	while (file + 1 < INDEX_LEVELS && index->files.levels[file + 1].size > 0 &&
+	while (file + 1 < INDEX_LEVELS && index->files.levels_blocks[file + 1].entries > 0 &&
 	       steps / count >> (index->shape.level_log2 + (file + 1) * INDEX_LEVEL_STEP_LOG2) >= 4)
 		file++;
 	return file;
@@ -349,7 +345,7 @@ static bool level_at(struct index *index, uint64_t edge, struct timeline *line,
 		     struct heap_amount *level, struct err *err)
 {
 	unsigned log2 = index->shape.level_log2;
-	uint64_t entries = index->files.levels[0].size / sizeof(struct index_level);
+	uint64_t entries = index->files.levels_blocks[0].entries;
 	uint64_t entry = edge >> log2 < entries ? edge >> log2 : entries;
 	struct index_level found;
 	struct buckets_axis axis = line->axis;
@@ -375,7 +371,7 @@ static bool find_whole(struct index *index, const struct window_query *query, ui
 		       uint64_t *to, struct err *err)
 {
 	unsigned log2 = index->shape.level_log2;
-	uint64_t have = index->files.levels[0].size / sizeof(struct index_level) << log2, edge;
+	uint64_t have = index->files.levels_blocks[0].entries << log2, edge;
 	struct index_level found;
 
 	*from = round_up(query->from, log2);
@@ -402,8 +398,7 @@ static bool put_all(struct index *index, unsigned file, const struct window_quer
 		return false;
 	for (; files <= file && from < to; files++) {
 		unsigned size = index->shape.level_log2 + files * INDEX_LEVEL_STEP_LOG2;
-		uint64_t have = index->files.levels[files].size / sizeof(struct index_level)
-				<< size;
+		uint64_t have = index->files.levels_blocks[files].entries << size;
 
 		up[files] = round_up(from, size);
 		down[files] = to >> size << size;
@@ -701,21 +696,18 @@ static bool show_changes(struct curve *curve, uint64_t to, struct err *err)
 // Entries of the finest levels, from step to step.
 static bool show_levels(struct curve *curve, uint64_t from, uint64_t to, struct err *err)
 {
-	enum { ENTRIES = 256 };
 	struct index *index = curve->scan.index;
 	unsigned log2 = index->shape.level_log2;
-	struct index_level *list = mem_resize(NULL, ENTRIES, sizeof *list);
+	struct index_level *list = mem_resize(NULL, PACK_GROUP, sizeof *list);
 	uint64_t at = from >> log2, end = to >> log2;
+	uint32_t count;
 	bool ok = true;
 
-	for (; ok && at < end && !curve->changing.stopped; at += ENTRIES) {
-		size_t count = end - at < ENTRIES ? (size_t)(end - at) : ENTRIES;
-
+	for (; ok && at < end && !curve->changing.stopped; at += count) {
 		progress_tell("counting", at - (from >> log2), end - (from >> log2));
-		ok = index_go_on(index, err) &&
-		     vault_read(&index->files.levels[0], at * sizeof *list, list,
-				count * sizeof *list, err);
-		for (size_t i = 0; ok && i < count; i++) {
+		count = index_go_on(index, err) ? index_levels_read(index, 0, at, list, err) : 0;
+		ok = count > 0;
+		for (uint32_t i = 0; ok && i < count && at + i < end; i++) {
 			const struct window_stretch stretch = {
 				.from = curve->edge,
 				.to = ((at + i + 1) << log2) + list[i].over,
@@ -725,7 +717,7 @@ static bool show_levels(struct curve *curve, uint64_t from, uint64_t to, struct 
 			};
 
 			if (stretch.to > index->steps_end)
-				ok = are_damaged(err);
+				ok = index_levels_damaged(err);
 			else if (has_exit(curve, stretch.from, stretch.to) ||
 				 !curve->whole(curve->changing.context, &stretch))
 				ok = show_changes(curve, stretch.to, err);

@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-enum { VERSION = 15 };
+enum { VERSION = 16 };
 
 static const char magic[8] = "TIDESTA\n";
 
@@ -67,6 +67,10 @@ static void put_store(struct index_out *out, const struct index_store *store)
 		index_out_put_array(out, store->addresses[i], index_store_waiting(store, i),
 				    sizeof *store->addresses[i]);
 	}
+	for (unsigned i = 0; i < INDEX_LEVELS; i++)
+		index_out_put_array(out, store->levels[i],
+				    store->files->levels_blocks[i].entries % PACK_GROUP,
+				    sizeof *store->levels[i]);
 	index_postings_save(store->postings, out);
 }
 
@@ -282,6 +286,32 @@ static void take_longs(struct index_in *in, struct index_store *store)
 	}
 }
 
+// Into a list that has room for `most`. 0 also where it is bad.
+static uint32_t take_list(struct index_in *in, void *list, size_t most, size_t size)
+{
+	size_t count = index_in_take_count(in, size);
+
+	if (count > most)
+		in->bad = true;
+	if (!in->bad)
+		index_in_take(in, list, count * size);
+	return in->bad ? 0 : (uint32_t)count;
+}
+
+// Those that wait for their block to be full; of the others the files have as many as they say.
+static void take_levels(struct index_in *in, struct index_store *store)
+{
+	for (unsigned i = 0; i < INDEX_LEVELS; i++) {
+		const struct index_level_blocks *blocks = &store->files->levels_blocks[i];
+		uint32_t waiting =
+			take_list(in, store->levels[i], PACK_GROUP, sizeof *store->levels[i]);
+
+		in->bad |= waiting != blocks->entries % PACK_GROUP ||
+			   blocks->count != blocks->entries / PACK_GROUP ||
+			   (blocks->entries > 0 && !store->files->levels[i].name[0]);
+	}
+}
+
 // In the order of put_store. Of long lifetimes the files say how many wait (take_waiting).
 static void take_store(struct index_in *in, struct index_store *store)
 {
@@ -298,20 +328,9 @@ static void take_store(struct index_in *in, struct index_store *store)
 	index_in_take(in, store->building, sizeof store->building);
 	index_in_take(in, store->building_count, sizeof store->building_count);
 	take_longs(in, store);
+	take_levels(in, store);
 	if (!index_postings_load(store->postings, in, store->table))
 		in->bad = true;
-}
-
-// Into a list that has room for `most`. 0 also where it is bad.
-static uint32_t take_list(struct index_in *in, void *list, size_t most, size_t size)
-{
-	size_t count = index_in_take_count(in, size);
-
-	if (count > most)
-		in->bad = true;
-	if (!in->bad)
-		index_in_take(in, list, count * size);
-	return in->bad ? 0 : (uint32_t)count;
 }
 
 // There must be one for each lifetime that is long enough.

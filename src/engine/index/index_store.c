@@ -24,7 +24,7 @@ _Static_assert(CELLS_SITE_BITS + 1 <= 32, "a step's word is a cell and a bit");
 _Static_assert(LIVE_TABLE_CELL_BITS - CELLS_SITE_BITS == 0,
 	       "a value of the live table has room for any cell");
 
-_Static_assert(sizeof(struct index_level) == 48, "is on disk as it is in memory");
+_Static_assert(sizeof(struct index_level) == 48, "is in a state as it is in memory");
 _Static_assert(sizeof(struct index_chunk) == 40, "is on disk as it is in memory");
 _Static_assert(sizeof(struct index_posts_mark) == 16, "is on disk as it is in memory");
 _Static_assert(sizeof(struct index_skip) == 40, "is on disk as it is in memory");
@@ -100,6 +100,8 @@ void index_files_close(struct index_files *files)
 		vault_close(index_files_vault(files, i, name));
 	for (size_t i = 0; i < INDEX_LONGS; i++)
 		mem_free(files->longs_blocks[i].list);
+	for (size_t i = 0; i < INDEX_LEVELS; i++)
+		mem_free(files->levels_blocks[i].list);
 	for (size_t i = 0; i < INDEX_ADDRESSES; i++)
 		mem_free(files->address_blocks[i].list);
 	MEM_FREE(files->blocks, files->chunks, files->posts_marks, files->never_blocks,
@@ -126,6 +128,8 @@ bool index_store_open(struct index_store *store, const struct index_shape *shape
 	store->sites = mem_alloc((size_t)1 << shape->block_log2, sizeof *store->sites);
 	store->work = mem_alloc(1, sizeof *store->work);
 	store->sizes = index_sizes_new();
+	for (size_t i = 0; i < INDEX_LEVELS; i++)
+		store->levels[i] = mem_alloc(PACK_GROUP, sizeof **store->levels);
 	store->cells_next = store->sites_next = shape->snapshot_steps;
 	store->never_next = shape->snapshot_steps;
 	for (unsigned i = 0; i < INDEX_VAULTS_FIRST && create; i++) {
@@ -147,6 +151,8 @@ void index_store_close(struct index_store *store)
 		mem_free(store->addresses[i]);
 	for (size_t i = 0; i < INDEX_LONGS; i++)
 		mem_free(store->longs[i]);
+	for (size_t i = 0; i < INDEX_LEVELS; i++)
+		mem_free(store->levels[i]);
 	MEM_FREE(store->work, store->sites);
 	index_postings_free(store->postings);
 	index_sizes_free(store->sizes);
@@ -275,6 +281,16 @@ static void put_long(struct index_store *store, uint64_t end, uint64_t begin, ui
 
 // ---- levels ----
 
+// With those before it, when their block is full.
+static void put_level(struct index_store *store, unsigned file, const struct index_level *level)
+{
+	uint64_t entry = store->files->levels_blocks[file].entries++;
+
+	store->levels[file][entry % PACK_GROUP] = *level;
+	if ((entry + 1) % PACK_GROUP == 0)
+		index_levels_write(store->files, file, store->levels[file], PACK_GROUP);
+}
+
 // An entry of a level is whole: write it, and put it into the one above, which takes its time and
 // its last level from the newest of its four. Of a level whose file cannot be made no name is left,
 // so that index_store_finish does not end what was not begun.
@@ -295,7 +311,7 @@ static void level_done(struct index_store *store)
 				return;
 			}
 		}
-		vault_append(vault, level, sizeof *level);
+		put_level(store, i, level);
 		if (i + 1 == INDEX_LEVELS)
 			return;
 		if (store->building_count[i + 1] == 0)
@@ -832,6 +848,11 @@ bool index_store_finish(struct index_store *store, struct err *err)
 	for (unsigned i = 0; i < INDEX_LONGS && store->err.kind == ERR_NONE; i++)
 		if (index_store_waiting(store, i) > 0)
 			index_longs_write(files, i, store->longs[i], index_store_waiting(store, i));
+	for (unsigned i = 0; i < INDEX_LEVELS && store->err.kind == ERR_NONE; i++)
+		if (files->levels_blocks[i].entries % PACK_GROUP > 0)
+			index_levels_write(
+				files, i, store->levels[i],
+				(uint32_t)(files->levels_blocks[i].entries % PACK_GROUP));
 	for (unsigned i = 0; i < INDEX_ADDRESSES && store->err.kind == ERR_NONE; i++)
 		if (index_store_waiting(store, i) > 0)
 			index_addresses_write(files, i, store->addresses[i],

@@ -28,7 +28,8 @@
 //     calls      the calls on virtual memory, and those that failed, and the beginnings and ends of
 //                processes (engine/space/vm_calls.h)
 //     levels0 .. the level of each 256 steps: highest, lowest and last, bytes and count, and the
-//                time; each further file sums up 4 entries of the one before
+//                time; each further file sums up 4 entries of the one before. PACK_GROUP
+//                entries are packed at a time (index_levels.c)
 //     sizes      for each block and size of allocations in it: what it did there, so that the peak
 //                of all blocks of one size is found without the steps (index_sizes.h)
 //     posts      for chunks of steps and each site in them: its steps, with sums for each 1024 of
@@ -120,7 +121,7 @@ struct index_chunk {
 	uint64_t lists_at, lists_size; // postings, one site after the other
 	uint64_t sites_at, sites_size; // directory, see struct index_posts
 	uint32_t sites_count;
-	uint32_t first_mark; // in files->posts_marks: of each INDEX_POSTS_MARKth entry
+	uint32_t first_mark; // in files->posts_marks: of each INDEX_POSTS_MARK entries
 };
 
 // Where entries of a directory begin. The first has a distance of 0.
@@ -130,8 +131,9 @@ struct index_posts_mark {
 	uint64_t at;       // of its list, in the vault
 };
 
-// The directory has, for each site that did anything, by rising site, three varints: its distance
-// to the one before, `count << INDEX_POSTS_LOG2 | form`, and the size of its list.
+// The directory has, of the sites that did anything, by rising site, INDEX_POSTS_MARK at a time
+// (the last may be fewer), three columns (pack.h): the distance to the site before,
+// `count << INDEX_POSTS_LOG2 | form`, and the size of the list.
 //
 // The postings of one site in one chunk: `count` of them from byte `at` of the vault on.
 //
@@ -141,12 +143,20 @@ struct index_posts_mark {
 // count_max.
 //
 // It is not: first, if there are more than 2^skip_log2, one struct index_skip for each run of so
-// many. Then the postings. If all have the same size: a varint of it, and for each a varint, `steps
-// since the one before << 1 | ends`. If they have several: for each a varint, `(steps since the one
-// before << BITS_SIZES_LOG2 | place) << 1 | ends`, and a varint of its size where `place` is 0
-// (struct bits_sizes, which begins again with each run).
+// many. If all have the same size, a varint of it. Then the runs: a column (pack.h), of each
+// posting `steps since the one before << 1 | ends`. If they have several sizes, it is `(steps since
+// the one before << BITS_SIZES_LOG2 | place) << 1 | ends`, and after the column of a run there is a
+// varint of the size of each whose `place` is 0 (struct bits_sizes, which begins again with each
+// run). A list of one run that has fewer than INDEX_POSTS_PACKED has varints in place of the
+// column, each followed by its size, if there is one.
 enum index_posts_form { INDEX_POSTS_SINGLE, INDEX_POSTS_SEVERAL, INDEX_POSTS_BUSY };
-enum { INDEX_POSTS_LOG2 = 2 };
+enum { INDEX_POSTS_LOG2 = 2, INDEX_POSTS_PACKED = 32 };
+
+// Whether a list of so many is columns.
+static inline bool index_posts_packed(uint32_t count, uint32_t run)
+{
+	return count >= INDEX_POSTS_PACKED || count > run;
+}
 
 struct index_posts {
 	uint32_t count;
@@ -154,7 +164,7 @@ struct index_posts {
 	uint64_t at, end;
 };
 
-enum { INDEX_POSTS_MARK = 64 };
+enum { INDEX_POSTS_MARK = 64, INDEX_POSTS_COLUMNS = 3 };
 
 struct index_skip {
 	uint32_t at;              // where the run begins: bytes from after the skips
@@ -202,6 +212,14 @@ struct index_long_blocks {
 
 enum { INDEX_LONGS = 24, INDEX_LEVELS = 9, INDEX_LEVEL_STEP_LOG2 = 2 };
 
+// The entries of one file of levels, and where each PACK_GROUP of them are packed
+// (index_levels.c).
+struct index_level_blocks {
+	uint64_t *list;
+	size_t count, capacity;
+	uint64_t entries; // with those that wait for their block
+};
+
 // The blocks of addresses of each of `long`, and of `never`.
 enum { INDEX_OF_NEVER = INDEX_LONGS, INDEX_ADDRESSES };
 
@@ -216,6 +234,7 @@ struct index_files {
 	struct index_snapshots never_snapshots, never_sites_snapshots;
 	struct index_long_blocks longs_blocks[INDEX_LONGS];
 	uint64_t longs_count[INDEX_LONGS]; // lifetimes, with those that wait for their block
+	struct index_level_blocks levels_blocks[INDEX_LEVELS];
 	struct index_chunk *chunks;
 	size_t chunks_count, chunks_capacity;
 	struct index_posts_mark *posts_marks;
@@ -250,7 +269,8 @@ struct index_store {
 	uint64_t cells_next, sites_next; // steps of the next snapshots
 	struct index_level building[INDEX_LEVELS];
 	uint32_t building_count[INDEX_LEVELS];
-	uint8_t *bytes; // scratch
+	struct index_level *levels[INDEX_LEVELS]; // of blocks that are not yet written
+	uint8_t *bytes;                           // scratch
 	size_t bytes_capacity;
 	struct index_events_work *work;
 	struct index_postings *postings; // the chunk that is being filled
@@ -318,6 +338,10 @@ void index_addresses_write(struct index_files *files, unsigned of, const uint64_
 // A block of long lifetimes (index_longs.c), at least one.
 void index_longs_write(struct index_files *files, unsigned class, const struct index_long *list,
 		       uint32_t count);
+
+// A block of levels (index_levels.c), at least one and at most PACK_GROUP.
+void index_levels_write(struct index_files *files, unsigned file, const struct index_level *list,
+			uint32_t count);
 
 // How many lifetimes of a file, or of INDEX_OF_NEVER, wait for their block to be full.
 uint32_t index_store_waiting(const struct index_store *store, unsigned of);

@@ -198,6 +198,28 @@ bool pack_take_group(const uint8_t **at, const uint8_t *end, uint64_t *values, u
 	return !parts.patched || take_patches(&parts, values, count);
 }
 
+void pack_cursor_group(struct pack_cursor *cursor)
+{
+	static const uint8_t nothing[8];
+	struct parts parts;
+
+	cursor->count = cursor->left < PACK_GROUP ? cursor->left : PACK_GROUP;
+	cursor->left -= cursor->count;
+	cursor->next = cursor->patch = 0;
+	if (cursor->count == 0 || !take_apart(&cursor->at, cursor->end, cursor->count, &parts)) {
+		*cursor = (struct pack_cursor){ .bad = true, .numbers = nothing, .count = 1 };
+		return;
+	}
+	cursor->width = parts.width;
+	cursor->mask = parts.width ? UINT64_MAX >> (64 - parts.width) : 0;
+	cursor->high_mask = parts.above ? UINT64_MAX >> (64 - parts.above) : 0;
+	cursor->above = parts.above;
+	cursor->patched = parts.patched;
+	cursor->numbers = parts.numbers;
+	cursor->places = parts.places;
+	cursor->high = parts.high;
+}
+
 size_t pack_bytes_max(size_t count)
 {
 	return (count / PACK_GROUP + 1) * PACK_GROUP_MAX + PACK_SLACK;

@@ -51,6 +51,49 @@ size_t pack_bytes_max(size_t count);
 uint8_t *pack_put(uint8_t *out, const uint64_t *values, size_t count);
 bool pack_take(const uint8_t **at, const uint8_t *end, uint64_t *values, size_t count);
 
+// A column one number at a time, without room for all. pack_cursor_open begins before the first.
+struct pack_cursor {
+	const uint8_t *at, *end;                // of the groups to come
+	const uint8_t *numbers, *places, *high; // of this one: bits, and where patches are
+	uint64_t mask, high_mask;
+	uint32_t left; // numbers of the column that are not in this group, or before it
+	uint32_t next, count;
+	uint32_t patch, patched;
+	unsigned width, above;
+	bool bad;
+};
+
+static inline struct pack_cursor pack_cursor_open(const uint8_t *at, const uint8_t *end,
+						  uint32_t count)
+{
+	return (struct pack_cursor){ .at = at, .end = end, .left = count };
+}
+
+// To the next group. Sets `bad`: there is none; it seems to be of zeros then.
+void pack_cursor_group(struct pack_cursor *cursor);
+
+// The next number; 0 where the column is damaged, or at its end.
+static inline uint64_t pack_cursor_next(struct pack_cursor *cursor)
+{
+	uint64_t value, bit;
+
+	if (cursor->next == cursor->count)
+		pack_cursor_group(cursor);
+	bit = (uint64_t)cursor->next * cursor->width;
+	memcpy(&value, cursor->numbers + bit / 8, 8);
+	value = value >> bit % 8 & cursor->mask;
+	if (cursor->patch < cursor->patched && cursor->places[cursor->patch] == cursor->next) {
+		uint64_t high;
+
+		bit = (uint64_t)cursor->patch++ * cursor->above;
+		memcpy(&high, cursor->high + bit / 8, 8);
+		high = high >> bit % 8 & cursor->high_mask;
+		value |= high << cursor->width;
+	}
+	cursor->next++;
+	return value;
+}
+
 // Bits of any width, one number after the other, from the lowest on. `= { .at = out }` is a
 // beginning; pack_bits_end says where the next byte is. Up to 8 bytes after it are written to.
 struct pack_bits {
