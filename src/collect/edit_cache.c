@@ -11,6 +11,10 @@ enum {
 	MANY = EDIT_CACHE_WAYS << EDIT_CACHE_BITS_MANY,
 };
 
+// Where fewer than one edit is found for so many lines that are lost, the large table is taken with
+// so many times as many.
+enum { FOUND_SELDOM = 4, PATIENCE = 16 };
+
 static void use(struct edit_cache *cache, struct edit_cache_line *lines, uint32_t bits)
 {
 	cache->lines = lines;
@@ -37,6 +41,14 @@ static COLD void grow(struct edit_cache *cache)
 	use(cache, cache->many, EDIT_CACHE_BITS_MANY);
 }
 
+// Whether a larger table would pay for its memory: what is kept comes again, or comes so often that
+// it is worth a trial.
+static bool is_worth_more(const struct edit_cache *cache)
+{
+	return cache->found >= cache->lost / FOUND_SELDOM ||
+	       cache->lost >= (uint64_t)FEW * PATIENCE;
+}
+
 // Tags count up and are never given twice: lines of an image that is over stay, and are of no other
 // image.
 uint32_t edit_cache_tag(struct edit_cache *cache)
@@ -50,7 +62,7 @@ void edit_cache_put(struct edit_cache *cache, struct edit_cache_line *lines,
 {
 	ASSERT(push > 0 && push <= EDIT_CACHE_PUSHES);
 	cache->lost += lines[1].what != 0;
-	if (unlikely(cache->many == NULL && cache->lost >= FEW))
+	if (unlikely(cache->many == NULL && cache->lost >= FEW && is_worth_more(cache)))
 		grow(cache);
 	lines[1] = lines[0];
 	_mm_store_si128((__m128i *)(void *)lines, key->low);

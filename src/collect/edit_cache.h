@@ -50,7 +50,8 @@ _Static_assert(sizeof(struct edit_cache_line) == 64, "one cache line");
 struct edit_cache {
 	struct edit_cache_line *lines;      // two and two
 	uint32_t shift;                     // of the hash
-	uint32_t lost;                      // lines with an edit that another took
+	uint64_t found;                     // edits that had a line, as its user counts them
+	uint64_t lost;                      // lines with an edit that another took
 	uint32_t tags;                      // given out
 	struct edit_cache_line *few, *many; // NULL: not made
 };

@@ -467,6 +467,7 @@ size_t lane_path_settle(struct lane_path *path, struct lane_path_scratch *scratc
 		if (likely(line != NULL)) {
 			lane_path_put(lane_path_frames(path->settled, part->keep), &part->key);
 			stacks[i + 1] = lane_path_put_ids(path, line, part->keep, part->push);
+			scratch->edits.found++;
 		} else if (scratch->misses++ >= scratch->misses_max) {
 			if (adapts)
 				lane_path_adapt(scratch, i);

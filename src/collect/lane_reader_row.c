@@ -211,6 +211,7 @@ static void choose_way(const struct rowing *rowing, size_t looked, size_t again)
 		reader->edits_pause = WAITING_PAUSE + 1;
 	reader->edits_pause -= reader->edits_pause > 0;
 	reader->edits_wait = reader->edits_pause == 0 && looked + waited >= WAITING_MIN;
+	reader->scratch->edits.found += looked; // nearly all: one that is not begins to wait
 }
 
 // Take events apart from `in` on. Returns where it stopped.

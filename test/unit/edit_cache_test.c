@@ -111,6 +111,7 @@ TEST(many_edits_move_to_a_larger_table)
 			bool found = find(&cache, &edit, i) != NULL;
 
 			known += found;
+			cache.found += 1; // others are
 			if (!found)
 				put(&cache, &edit, i);
 		}
@@ -118,6 +119,24 @@ TEST(many_edits_move_to_a_larger_table)
 		CHECK(cache.lines == cache.many);
 	}
 	CHECK(known > COUNT / 2);
+	edit_cache_fini(&cache);
+}
+
+// A table that is touched for the first time costs more than it brings where nothing comes again:
+// there it is tried with many more.
+TEST(edits_that_never_come_again_stay_in_the_small_table_for_long)
+{
+	enum { FEW = EDIT_CACHE_WAYS << EDIT_CACHE_BITS_FEW };
+	struct edit_cache cache;
+	uint32_t count = 0;
+
+	edit_cache_init(&cache);
+	for (; cache.many == NULL && count < 100 * FEW; count++) {
+		struct edit edit = { .push = 1, .frames = { count + 1 } };
+
+		put(&cache, &edit, count);
+	}
+	CHECK(count > 10 * FEW && count < 30 * FEW);
 	edit_cache_fini(&cache);
 }
 
