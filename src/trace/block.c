@@ -24,6 +24,11 @@ enum { COMPRESS_TABLE_BITS = 13 };
 // How far it goes on where nothing is found: two bytes instead of one.
 enum { COMPRESS_STEP = 2 };
 
+// A part that gets smaller by a sixteenth at most is left as it is for so many blocks. Where time
+// counts, so is one that gets smaller by three tenths at most, if an event then takes no more than
+// so many bytes. A frame more costs at most FRAME_BYTES_MAX.
+enum { LEFT_BLOCKS = 31, LEFT_EVENT_BYTES = 3, FRAME_BYTES_MAX = 64 };
+
 void block_preamble_encode(const struct block_preamble *preamble,
 			   uint8_t out[static BLOCK_PREAMBLE_BYTES])
 {
@@ -106,55 +111,16 @@ void block_packer_fini(struct block_packer *packer)
 	packer->zstd = NULL;
 }
 
-// Compress part by part into one frame. Returns its size, or an error of zstd's.
-static size_t compress(struct block_packer *packer, uint8_t *out, size_t bound, const uint8_t *raw,
-		       size_t size)
-{
-	ZSTD_outBuffer to = { .dst = out, .size = bound };
-	ZSTD_inBuffer from = { .src = raw };
-	size_t left;
+// ---- Frames made by hand ------------------------------------------------------------------------
 
-	ASSERT(size <= bound);
-	if (!packer->zstd)
-		packer->zstd = ZSTD_createCCtx();
-	if (!packer->zstd)
-		return SIZE_MAX; // an error, like any other
-	ZSTD_CCtx_reset(packer->zstd, ZSTD_reset_session_only);
-	ZSTD_CCtx_setParameter(packer->zstd, ZSTD_c_compressionLevel, COMPRESS_LEVEL);
-	// Both buffers stay where they are, so that nothing is copied; where the library does not
-	// take that, it copies.
-	ZSTD_CCtx_setParameter(packer->zstd, ZSTD_c_stableInBuffer, 1);
-	ZSTD_CCtx_setParameter(packer->zstd, ZSTD_c_stableOutBuffer, 1);
-	ZSTD_CCtx_setParameter(packer->zstd, ZSTD_c_hashLog, COMPRESS_TABLE_BITS);
-	// With larger steps it would leave out the entropy coding unless it is told not to.
-	if (!ZSTD_isError(ZSTD_CCtx_setParameter(packer->zstd, ZSTD_c_literalCompressionMode,
-						 ZSTD_ps_enable)))
-		ZSTD_CCtx_setParameter(packer->zstd, ZSTD_c_targetLength, COMPRESS_STEP);
-	ZSTD_CCtx_setPledgedSrcSize(packer->zstd, size);
-	for (size_t i = 0; i < packer->cuts_count; i++) {
-		// A part has to pay for its tables.
-		// Columns end at the cuts: a column of 10 KB has its own tables, and three of 1 KB
-		// that follow it share the next part's.
-		if (packer->cuts[i] < from.size + COMPRESS_PART_MIN)
-			continue;
-		from.size = packer->cuts[i];
-		left = ZSTD_compressStream2(packer->zstd, &to, &from, ZSTD_e_flush);
-		if (left != 0)
-			return SIZE_MAX; // no room: it does not get smaller
-	}
-	from.size = size;
-	left = ZSTD_compressStream2(packer->zstd, &to, &from, ZSTD_e_end);
-	return left == 0 ? to.pos : SIZE_MAX;
-}
-
-// ---- Payloads with gaps ------------------------------------------------------------------------
-
-// A frame of zstd's made by hand (RFC 8878): what is there in blocks of plain bytes, and each gap
-// in blocks of one sequence, which copies from `period` bytes before. The compressor would go
-// through all that is missing to find the same.
+// Frames of zstd's (RFC 8878): what is there in blocks of plain bytes, and each gap in blocks of
+// one sequence, which copies from `period` bytes before. The compressor would go through all that
+// is missing to find the same.
 enum {
 	FRAME_MAGIC = 0xfd2fb528,
 	FRAME_HEAD = 2 << 6 | 1 << 5, // the size in four bytes; no smaller window
+	FRAME_HEAD_BYTES = 9,
+	PART_HEAD_BYTES = 3,
 	PART_PLAIN = 0 << 1,
 	PART_PACKED = 2 << 1,
 	PART_MAX = 1 << 16,       // of a gap, in one sequence; zstd takes twice as much
@@ -170,18 +136,39 @@ static uint8_t *put_part_head(uint8_t *out, uint32_t type, size_t size, bool las
 
 	out[0] = (uint8_t)head;
 	bytes_put_u16(out + 1, (uint16_t)(head >> 8));
-	return out + 3;
+	return out + PART_HEAD_BYTES;
+}
+
+// Returns where it goes on. `whole` is the size of what is packed.
+static uint8_t *put_frame_head(uint8_t *out, size_t whole)
+{
+	bytes_put_u32(out, FRAME_MAGIC);
+	out[4] = FRAME_HEAD;
+	bytes_put_u32(out + 5, (uint32_t)whole);
+	return out + FRAME_HEAD_BYTES;
 }
 
 static uint8_t *put_plain(uint8_t *out, const uint8_t *raw, size_t size, bool last)
 {
-	ASSERT(size <= PART_MAX);
-	if (size == 0 && !last)
-		return out;
-	out = put_part_head(out, PART_PLAIN, size, last);
-	if (size > 0)
-		memcpy(out, raw, size);
-	return out + size;
+	while (size > 0 || last) {
+		size_t part = size < PART_MAX ? size : PART_MAX;
+		bool is_last = last && part == size;
+
+		out = put_part_head(out, PART_PLAIN, part, is_last);
+		if (part > 0)
+			memcpy(out, raw, part);
+		out += part;
+		raw += part;
+		size -= part;
+		last = last && !is_last;
+	}
+	return out;
+}
+
+// At most so many bytes, with the head.
+static size_t plain_bound(size_t size)
+{
+	return FRAME_HEAD_BYTES + size + (size / PART_MAX + 1) * PART_HEAD_BYTES;
 }
 
 // No bytes of its own, and one sequence: none of them, and a copy. Codes say how large its two
@@ -200,7 +187,7 @@ static uint8_t *put_copy(uint8_t *out, size_t period, size_t size)
 
 	ASSERT(size >= BLOCK_GAP_MIN && size <= PART_MAX && length_bits <= 16);
 	bits = bits << length_bits | (length - (UINT64_C(1) << length_bits));
-	out += 3;
+	out += PART_HEAD_BYTES;
 	*out++ = 0; // bytes of its own
 	*out++ = 1; // sequences
 	*out++ = SEQUENCE_MODES;
@@ -209,7 +196,7 @@ static uint8_t *put_copy(uint8_t *out, size_t period, size_t size)
 	*out++ = (uint8_t)(36 + length_bits);
 	for (; bits != 0; bits >>= 8)
 		*out++ = (uint8_t)bits;
-	put_part_head(head, PART_PACKED, (size_t)(out - head) - 3, false);
+	put_part_head(head, PART_PACKED, (size_t)(out - head) - PART_HEAD_BYTES, false);
 	return out;
 }
 
@@ -228,11 +215,11 @@ static uint8_t *put_gap(uint8_t *out, const struct block_gap *gap)
 // At most so many bytes.
 static size_t repeating_bound(const struct block_packer *packer, size_t size)
 {
-	size_t bound = 16 + size;
+	size_t bound = plain_bound(size);
 
 	for (size_t i = 0; i < packer->gaps_count; i++)
-		bound += 8 + (packer->gaps[i].size / (PART_MAX - BLOCK_GAP_MIN) + 1) *
-				     SEQUENCE_PART_BYTES;
+		bound += PART_HEAD_BYTES + (packer->gaps[i].size / (PART_MAX - BLOCK_GAP_MIN) + 1) *
+						   SEQUENCE_PART_BYTES;
 	return bound;
 }
 
@@ -240,12 +227,9 @@ static size_t repeating_bound(const struct block_packer *packer, size_t size)
 static size_t put_repeating(const struct block_packer *packer, uint8_t *out, const uint8_t *raw,
 			    size_t size, size_t whole)
 {
-	uint8_t *at = out + 9;
+	uint8_t *at = put_frame_head(out, whole);
 	size_t done = 0;
 
-	bytes_put_u32(out, FRAME_MAGIC);
-	out[4] = FRAME_HEAD;
-	bytes_put_u32(out + 5, (uint32_t)whole);
 	for (size_t i = 0; i < packer->gaps_count; i++) {
 		const struct block_gap *gap = &packer->gaps[i];
 
@@ -268,6 +252,142 @@ static size_t gaps_size(const struct block_packer *packer)
 	return size;
 }
 
+// ---- Payloads without gaps ----------------------------------------------------------------------
+
+// Where what is packed ends, at `size` at most.
+struct place {
+	uint8_t *out;
+	size_t size, done;
+};
+
+// So many bytes of parts, as they were and packed; 0: not packed by itself.
+struct part_sizes {
+	size_t raw, packed;
+};
+
+static size_t part_end(const struct block_packer *packer, size_t part, size_t size)
+{
+	return part + 1 < packer->cuts_count ? packer->cuts[part + 1] : size;
+}
+
+static void set_parameters(ZSTD_CCtx *zstd)
+{
+	ZSTD_CCtx_setParameter(zstd, ZSTD_c_compressionLevel, COMPRESS_LEVEL);
+	// Both buffers stay where they are, so that nothing is copied; where the library does not
+	// take that, it copies.
+	ZSTD_CCtx_setParameter(zstd, ZSTD_c_stableInBuffer, 1);
+	ZSTD_CCtx_setParameter(zstd, ZSTD_c_stableOutBuffer, 1);
+	ZSTD_CCtx_setParameter(zstd, ZSTD_c_hashLog, COMPRESS_TABLE_BITS);
+	// With larger steps it would leave out the entropy coding unless it is told not to.
+	if (!ZSTD_isError(
+		    ZSTD_CCtx_setParameter(zstd, ZSTD_c_literalCompressionMode, ZSTD_ps_enable)))
+		ZSTD_CCtx_setParameter(zstd, ZSTD_c_targetLength, COMPRESS_STEP);
+}
+
+// Compress parts [first, last) and what is before the first of them, from `begin` to `end`, into
+// one frame. False: no room, it does not get smaller; or an error of zstd's.
+static bool put_packed(struct block_packer *packer, struct place *place, const uint8_t *raw,
+		       size_t begin, size_t end, size_t first, size_t last,
+		       struct part_sizes *sizes)
+{
+	ZSTD_outBuffer to = { .dst = place->out + place->done, .size = place->size - place->done };
+	ZSTD_inBuffer from = { .src = raw + begin };
+	size_t packed = 0;
+
+	ASSERT(begin <= end && first <= last && last <= packer->cuts_count);
+	if (begin == end)
+		return true;
+	if (!packer->zstd)
+		packer->zstd = ZSTD_createCCtx();
+	if (!packer->zstd)
+		return false;
+	ZSTD_CCtx_reset(packer->zstd, ZSTD_reset_session_only);
+	set_parameters(packer->zstd);
+	ZSTD_CCtx_setPledgedSrcSize(packer->zstd, end - begin);
+	for (size_t i = first; i <= last; i++) {
+		size_t at = i < last ? packer->cuts[i] - begin : end - begin;
+		size_t size = at - from.size;
+		bool is_end = i == last;
+
+		// A part has to pay for its tables.
+		// Columns end at the cuts: a column of 10 KB has its own tables, and three of 1 KB
+		// that follow it share the next part's.
+		if (!is_end && size < COMPRESS_PART_MIN)
+			continue;
+		from.size = at;
+		if (ZSTD_compressStream2(packer->zstd, &to, &from,
+					 is_end ? ZSTD_e_end : ZSTD_e_flush) != 0)
+			return false;
+		// What is before its last column in a part is mostly next to nothing.
+		if (i > first && packer->cuts[i - 1] - (begin + at - size) < size / 16)
+			sizes[i - 1] = (struct part_sizes){ size, to.pos - packed };
+		packed = to.pos;
+	}
+	place->done += to.pos;
+	return true;
+}
+
+// The frame of what is left as it is.
+static bool put_left(struct place *place, const uint8_t *raw, size_t size)
+{
+	uint8_t *at = place->out + place->done;
+
+	if (place->size - place->done < plain_bound(size))
+		return false;
+	place->done += (size_t)(put_plain(put_frame_head(at, size), raw, size, true) - at);
+	return true;
+}
+
+// Which parts are to be left as they are in the next blocks: those that hardly get smaller.
+static void learn(struct block_packer *packer, size_t stored, uint32_t events,
+		  const struct part_sizes *sizes)
+{
+	for (size_t i = 0; i < packer->cuts_count; i++) {
+		size_t raw = sizes[i].raw, packed = sizes[i].packed;
+		size_t gained = packed < raw ? raw - packed : 0;
+
+		if (raw < COMPRESS_PART_MIN)
+			continue;
+		if (gained > raw / 16 && (!packer->quick || gained > raw / 10 * 3 ||
+					  stored + gained > (size_t)events * LEFT_EVENT_BYTES))
+			continue;
+		packer->left[packer->names[i]] = LEFT_BLOCKS;
+		packer->gained[packer->names[i]] = gained;
+		stored += gained;
+	}
+}
+
+// Compress part by part into one frame, but for parts that are left as they are, in frames of their
+// own. Returns its size, or SIZE_MAX.
+static size_t compress(struct block_packer *packer, uint8_t *out, size_t bound, const uint8_t *raw,
+		       size_t size, uint32_t events)
+{
+	struct part_sizes sizes[BLOCK_PARTS] = { 0 };
+	struct place place = { .out = out, .size = bound };
+	size_t begin = 0, first = 0;
+
+	ASSERT(size <= bound);
+	for (size_t i = 0; i < packer->cuts_count; i++) {
+		size_t at = packer->cuts[i], end = part_end(packer, i, size);
+
+		ASSERT(begin <= at && at <= end && end <= size);
+		ASSERT(packer->names[i] < BLOCK_PARTS);
+		if (packer->left[packer->names[i]] == 0 || end - at < COMPRESS_PART_MIN)
+			continue;
+		packer->left[packer->names[i]]--;
+		packer->spared += packer->gained[packer->names[i]];
+		if (!put_packed(packer, &place, raw, begin, at, first, i, sizes) ||
+		    !put_left(&place, raw + at, end - at))
+			return SIZE_MAX;
+		begin = end;
+		first = i + 1;
+	}
+	if (!put_packed(packer, &place, raw, begin, size, first, packer->cuts_count, sizes))
+		return SIZE_MAX;
+	learn(packer, place.done, events, sizes);
+	return place.done;
+}
+
 // The payload is compressed straight into `out`, whose room is enough for what does not shrink.
 // Where it did not shrink it is overwritten by the plain bytes.
 void block_pack(struct block_packer *packer, struct block *block, const void *raw, size_t size,
@@ -275,7 +395,8 @@ void block_pack(struct block_packer *packer, struct block *block, const void *ra
 {
 	size_t header_at = out->size;
 	bool repeating = packer->gaps_count > 0;
-	size_t bound = repeating ? repeating_bound(packer, size) : ZSTD_compressBound(size);
+	size_t bound = repeating ? repeating_bound(packer, size)
+				 : ZSTD_compressBound(size) + BLOCK_PARTS * FRAME_BYTES_MAX;
 	size_t whole = size + gaps_size(packer), stored = size;
 	uint8_t *payload;
 
@@ -283,11 +404,12 @@ void block_pack(struct block_packer *packer, struct block *block, const void *ra
 	bytes_reserve(out, BLOCK_HEADER_BYTES + bound);
 	payload = out->data + header_at + BLOCK_HEADER_BYTES;
 	block->codec = BLOCK_RAW;
+	packer->spared = 0;
 	if (repeating) {
 		stored = put_repeating(packer, payload, raw, size, whole);
 		block->codec = BLOCK_ZSTD;
 	} else if (packed && size >= COMPRESS_BYTES_MIN) {
-		stored = compress(packer, payload, bound, raw, size);
+		stored = compress(packer, payload, bound, raw, size, block->events_count);
 		if (!ZSTD_isError(stored) && stored < size)
 			block->codec = BLOCK_ZSTD;
 	}

@@ -95,14 +95,20 @@ enum { BLOCK_GAP_MIN = 131, BLOCK_PARTS = 64 };
 // Packs payloads; keeps the compressor and its memory from block to block.
 //
 // A payload whose parts are unlike each other, as columns are, packs better when the compressor
-// begins each with statistics of its own: `cuts` says where parts begin. It is one frame all the
-// same. What is known to come again need not be there, nor be looked for: `gaps`, of BLOCK_GAP_MIN
-// bytes or more. Then what is there is stored as it is. Both are of the next payload alone.
+// begins each with statistics of its own: `cuts` says where parts begin, and `names` which they
+// are, so that one that hardly gets smaller need not be compressed in each block. What is known to
+// come again need not be there, nor be looked for: `gaps`, of BLOCK_GAP_MIN bytes or more. Then
+// what is there is stored as it is. Cuts, names and gaps are of the next payload alone.
 struct block_packer {
 	void *zstd;               // ZSTD_CCtx
 	size_t cuts[BLOCK_PARTS]; // rising offsets in the next payload
+	uint8_t names[BLOCK_PARTS];
 	size_t cuts_count;
-	struct block_gap gaps[BLOCK_PARTS]; // the same
+	uint8_t left[BLOCK_PARTS];  // by name: in so many blocks to come it is left as it is
+	size_t gained[BLOCK_PARTS]; // by name, of those: by so much it got smaller the last time
+	bool quick;                 // set by the user: the next blocks are to take little time
+	size_t spared;              // of the last block: by so much it would be smaller, about
+	struct block_gap gaps[BLOCK_PARTS]; // rising, too
 	size_t gaps_count;
 };
 

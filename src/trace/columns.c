@@ -135,8 +135,10 @@ void columns_finish(struct columns_encoder *encoder, struct bytes *out, struct b
 		struct bytes *bytes = &encoder->column[column];
 		struct columns_gap *gap = &encoder->gap[column];
 
-		if ((kept & BIT(column)) && packer != NULL)
+		if ((kept & BIT(column)) && packer != NULL) {
+			packer->names[packer->cuts_count] = (uint8_t)column;
 			packer->cuts[packer->cuts_count++] = out->size;
+		}
 		if ((kept & BIT(column)) && gap->size > 0)
 			packer->gaps[packer->gaps_count++] = (struct block_gap){
 				.at = out->size + gap->at,

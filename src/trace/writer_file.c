@@ -9,6 +9,10 @@
 
 _Static_assert(COLUMNS_EVENTS_MAX <= (int)BLOCK_EVENTS_MAX, "a reader takes our blocks");
 
+// Where events come as quickly as this, to compress what hardly gets smaller takes too much of a
+// program's time.
+enum { QUICK_EVENT_NS = 200 };
+
 void writer_defs_fini(struct writer_defs *defs)
 {
 	bytes_fini(&defs->records);
@@ -157,19 +161,26 @@ void writer_file_cut(struct writer_file *file, uint64_t last_ns)
 		.first_ns = file->columns.first_ns,
 		.last_ns = file->columns.last_ns,
 	};
+	size_t stored;
 
 	if (file->failed)
 		return;
 	ASSERT(file->columns.count > 0 && file->columns.count <= COLUMNS_EVENTS_MAX);
 	file->chain.last_ns = last_ns;
 	columns_finish(&file->columns, &file->chain.raw, &file->chain.packer);
+	file->chain.packer.quick = file->columns.busy_ns <
+				   (uint64_t)block.events_count * QUICK_EVENT_NS;
 	if (!chain_put(&file->chain, &block, false, &file->err)) {
 		fail(file);
 		return;
 	}
 	file->whole = before;
-	file->columns.predicts = predict_when(&file->when, block.events_count, block.stored_size,
-					      file->columns.busy_ns);
+	// What predicting saves is reckoned of what can be compressed.
+	stored = block.stored_size > file->chain.packer.spared
+			 ? block.stored_size - file->chain.packer.spared
+			 : 0;
+	file->columns.predicts =
+		predict_when(&file->when, block.events_count, stored, file->columns.busy_ns);
 	file->chain.next_event += block.events_count;
 	if (!chain_index(&file->chain, &file->err))
 		fail(file);

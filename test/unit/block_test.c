@@ -65,6 +65,61 @@ TEST(block_gives_back_what_was_packed)
 	check_pack(BLOCK_SIZE_MAX, true, true, BLOCK_ZSTD);
 }
 
+// A payload of four parts, of which the second compresses or not; returns how large it is packed.
+static size_t check_parts(struct block_packer *packer, bool compressible)
+{
+	enum { PART = 150000, SMALL = 100, SIZE = 3 * PART + SMALL };
+	static const size_t cuts[] = { 0, PART, 2 * PART, 2 * PART + SMALL };
+	struct block block = { .type = BLOCK_EVENTS, .events_count = PART };
+	struct block_unpacker unpacker = { 0 };
+	struct bytes out = { 0 };
+	struct bytes_cursor payload;
+	struct err err = { 0 };
+	uint8_t *raw = mem_alloc(SIZE, 1);
+	size_t packed;
+
+	fill(raw, SIZE, true);
+	fill(raw + PART, PART, compressible);
+	for (packer->cuts_count = 0; packer->cuts_count < 4; packer->cuts_count++) {
+		packer->cuts[packer->cuts_count] = cuts[packer->cuts_count];
+		packer->names[packer->cuts_count] = (uint8_t)(10 + packer->cuts_count);
+	}
+	block_pack(packer, &block, raw, SIZE, true, &out);
+	CHECK_EQ(0, packer->cuts_count);
+	CHECK_EQ(BLOCK_ZSTD, block.codec);
+	CHECK_EQ(SIZE, block.raw_size);
+	CHECK(block_unpack(&unpacker, &block, out.data + BLOCK_HEADER_BYTES, &payload, &err));
+	CHECK_EQ(SIZE, bytes_left(&payload));
+	CHECK_BYTES(raw, payload.at, SIZE);
+	packed = block.stored_size;
+	block_unpacker_fini(&unpacker);
+	bytes_fini(&out);
+	mem_free(raw);
+	return packed;
+}
+
+// A part that does not get smaller is left as it is in the next blocks, and those before and after
+// it are packed as before; it is tried again now and then.
+TEST(block_leaves_parts_as_they_are_that_do_not_get_smaller)
+{
+	struct block_packer packer = { 0 };
+	size_t packed = check_parts(&packer, true), blocks = 0;
+
+	CHECK(packed < 20000);
+	CHECK_EQ(0, packer.left[11]);
+	packed = check_parts(&packer, false);
+	CHECK(packed > 150000 && packed < 170000);
+	CHECK(packer.left[11] > 0);
+	CHECK(packer.left[10] + packer.left[12] + packer.left[13] == 0);
+	packed = check_parts(&packer, false);
+	CHECK(packed > 150000 && packed < 170000);
+	while (check_parts(&packer, true) > 150000)
+		blocks++;
+	CHECK(blocks > 10 && blocks < 100);
+	CHECK_EQ(0, packer.left[11]);
+	block_packer_fini(&packer);
+}
+
 TEST(block_header_with_any_bit_flipped_is_none)
 {
 	uint8_t header[BLOCK_HEADER_BYTES];
