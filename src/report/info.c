@@ -148,9 +148,13 @@ static void count_items(struct info *info, struct reader *reader, enum progress_
 	info->process_events = mem_alloc(reader_processes_count(reader) + 1u, sizeof(uint64_t));
 	info->process_threads = mem_alloc(reader_processes_count(reader) + 1u, sizeof(uint64_t));
 	for (thread_id id = 0; id < reader_threads_count(reader); id++) {
-		process_id process = reader_thread(reader, id)->process;
+		const struct trace_thread *thread = reader_thread(reader, id);
+		process_id process = thread->process;
+		bool attached = reader_process(reader, process)->start == TRACE_START_ATTACH;
 
-		info->process_threads[process]++;
+		// What an attached process had before is of one that stands for all threads.
+		if (thread->tid || !attached)
+			info->process_threads[process]++;
 		// A thread without events may be beyond the list.
 		info->process_events[process] += id < capacity ? by_thread[id] : 0;
 	}

@@ -169,6 +169,8 @@ def the_memory_of_a_program_that_waits_is_known():
     equal(THREADS, sum(row["count"] for row in lines["stacks"]["rows"] if not row["mapped_file"]), "stacks of threads")
     text = run([TIDEMARK, "reconcile", "t.tide"]).out
     check("mapped before it was attached to" in text, text)
+    [process] = json.loads(run([TIDEMARK, "info", "--json", "t.tide"]).out)["processes"]
+    equal(1, process["threads"], "threads, of which one was made to list the mappings")
     running.go_on()
     running.end(7)
 
