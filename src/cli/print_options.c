@@ -4,6 +4,7 @@
 #include "cli/print_options.h"
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "os/terminal.h"
 
 #include <stdlib.h>
@@ -68,7 +69,11 @@ unsigned print_options_width(void)
 {
 	// Zero columns: the output is a file or a pipe.
 	unsigned width = terminal_columns();
+	const char *columns = getenv("COLUMNS");
+	uint64_t wanted;
 
+	if (width == 0 && columns && str_parse_count(columns, &wanted) && wanted > 0)
+		width = wanted < WIDTH_MOST ? (unsigned)wanted : WIDTH_MOST;
 	if (width == 0)
 		width = WIDTH_DEFAULT;
 	if (width < WIDTH_LEAST)

@@ -182,6 +182,17 @@ def compare(expected, actual, who):
 
 
 @test
+def text_that_goes_to_no_terminal_is_as_wide_as_it_is_told():
+    path = assemble("kitchen")
+
+    def text(columns):
+        return run("report", path, env={"COLUMNS": columns}).stdout
+
+    assert text("80") == text("40") and text("120") == text("9999") and text("100") == text("") == text("x") == text("0")
+    assert len(set(map(text, ("80", "100", "120")))) == 3
+
+
+@test
 def every_figure_equals_a_second_count_from_the_dump():
     model = Model(run("dump", family()).stdout)
     answer = report(family(), "-n0")
