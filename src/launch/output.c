@@ -41,6 +41,8 @@ static bool may_be(const struct output_options *options, const char *path, struc
 		its = output_is_its(path, options->started, options->args);
 	if (!its && options->force && is_being_written(path))
 		its = "being written by another recording";
+	if (!its)
+		its = output_is_waited_for(path);
 	if (its || stream)
 		err_set(err, ERR_USAGE, "%s cannot be the trace: it is %s (try: another -o)", path,
 			its ? its : "no file's name");

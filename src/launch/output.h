@@ -27,7 +27,8 @@ struct output_made {
 // a file is replaced, by who could read that. `*path` receives its name. Without a pattern, or with
 // %n in it, a name that is taken is followed by the next one; else a file that is there is an
 // error, unless forced: then it is kept aside, as PATH.PID.old, until output_begun() or
-// output_undo(). A pipe, a device, a link and a file of several names are written to as they are.
+// output_undo(). A device, a link and a file of several names are written to as they are. What may
+// have to be waited for, a pipe or a terminal, is refused: the program would wait with it.
 // What a started program is, is given as an argument, reads or writes by its standard streams is
 // refused in any case, and so is what another recording writes. Returns a close-on-exec descriptor,
 // or -1.
@@ -47,5 +48,8 @@ bool output_is_plain(const char *path);
 // (NULL: not known), in words: a trace that is written there would destroy it, or be mixed with
 // what the program writes. NULL: nothing.
 const char *output_is_its(const char *path, const char *program, char *const *args);
+// What the file is, in words, if a write to it may have to wait for another program or a person to
+// read it: the program whose calls are recorded would wait with it. NULL: it is none of these.
+const char *output_is_waited_for(const char *path);
 // The host's name into `host`, which is left as it is where that cannot be had.
 void output_host(char *host, size_t room);

@@ -19,7 +19,7 @@ int output_open(const char *path, bool force, bool *created)
 	if (fd >= 0 || errno != EEXIST || !force)
 		return fd;
 	fd = open(path, flags | O_TRUNC, 0600);
-	if (fd < 0 && errno == EACCES) // a pipe or a device that may only be written
+	if (fd < 0 && errno == EACCES) // a device that may only be written
 		fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
 	return fd;
 }
@@ -66,6 +66,25 @@ const char *output_is_its(const char *path, const char *program, char *const *ar
 		if (fstat(fd, &other) == 0 && same(&file, &other))
 			return streams[fd];
 	return NULL;
+}
+
+const char *output_is_waited_for(const char *path)
+{
+	struct stat file;
+	bool terminal;
+	int fd;
+
+	if (stat(path, &file) != 0)
+		return NULL;
+	if (S_ISFIFO(file.st_mode))
+		return "a pipe, and the program would have to wait for who reads it";
+	if (!S_ISCHR(file.st_mode))
+		return NULL;
+	fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	terminal = fd >= 0 && isatty(fd);
+	if (fd >= 0)
+		close(fd);
+	return terminal ? "a terminal" : NULL;
 }
 
 void output_host(char *host, size_t room)

@@ -50,6 +50,12 @@ const char *output_is_its(const char *, const char *, char *const *)
 	return NULL;
 }
 
+// Pipes have names of their own there, which no file has.
+const char *output_is_waited_for(const char *)
+{
+	return NULL;
+}
+
 void output_host(char *host, size_t room)
 {
 	DWORD bytes = (DWORD)room;

@@ -129,6 +129,29 @@ def a_trace_is_never_written_to_what_the_program_is_reads_or_writes():
 
 
 @test
+def nor_to_what_it_would_have_to_wait_for():
+    os.mkfifo("pipe")
+    os.symlink("pipe", "link")
+    for path in "pipe", "link":
+        for force in [], ["--force"]:
+            says(run([TIDEMARK, "record", *force, "-o", path, "touch", "started"]), 125, path, "a pipe",
+                 "another -o")
+    read, write = os.pipe()
+    ended = subprocess.run([TIDEMARK, "record", "-f", "-o", f"/dev/fd/{write}", "touch", "started"],
+                           stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                           timeout=PATIENCE_SECONDS, pass_fds=[write])
+    check(ended.returncode == 125 and "a pipe" in ended.stderr, ended)
+    os.close(write)
+    equal(b"", os.read(read, 1), "what came through the pipe")
+    os.close(read)
+    master, terminal = os.openpty()
+    says(run([TIDEMARK, "record", "--force", "-o", os.ttyname(terminal), "touch", "started"]), 125, "a terminal")
+    os.close(master)
+    os.close(terminal)
+    equal(["link", "pipe"], files(), "files")
+
+
+@test
 def nor_to_what_the_program_is_given():
     for argument in "in.txt", "--in=in.txt", "./in.txt":
         with open("in.txt", "w", encoding="ascii") as file:
