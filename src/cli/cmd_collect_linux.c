@@ -7,6 +7,8 @@
 #include "base/str.h"
 #include "collect/collect.h"
 #include "collect/peer.h"
+#include "collect/share.h"
+#include "launch/collector_process_linux.h"
 #include "launch/loader_linux.h"
 #include "launch/output.h"
 #include "launch/reach_scan_linux.h"
@@ -273,6 +275,9 @@ static int run(int argc, char **argv)
 	if (wishes.output != NULL && wishes.output[0] == 0)
 		wishes.output = NULL;
 	if (!read_words(&wishes, &err))
+		return args_fail(&cmd_collect, &err);
+	collector_process_raise_limits();
+	if (!share_may_open(&err))
 		return args_fail(&cmd_collect, &err);
 	output_fd = create_output(&wishes, &path, &err);
 	str_fini(&path);

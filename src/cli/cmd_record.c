@@ -580,7 +580,7 @@ static int record_finish(const struct record *record, struct launch_result *resu
 	char *words[] = { (char *)"--", (char *)str_get(&result->path), NULL }; // -o -x.tide
 
 	ASSERT(result->end == LAUNCH_RAN);
-	if (result->closed && result->summary.processes == 0)
+	if (result->closed && result->summary.nobody)
 		summary_tell("warning: no process was recorded: the recorder was loaded into none");
 	if (!record->quiet)
 		summary_print(result);

@@ -73,8 +73,9 @@ void summary_print(const struct launch_result *result)
 	if (result->indexed)
 		fprintf(stderr, "tidemark: its index is ready (%s of CPU, in idle time)\n",
 			STR_DURATION(result->index_cpu_ns));
-	fprintf(stderr, "tidemark: trace %s (%s); next: tidemark report %s\n", path,
-		STR_BYTES(summary->trace_bytes), str_get(&word));
+	fprintf(stderr, "tidemark: trace %s (%s); next: tidemark %s %s\n", path,
+		STR_BYTES(summary->trace_bytes), summary->processes > 0 ? "report" : "info",
+		str_get(&word));
 	str_fini(&word);
 }
 

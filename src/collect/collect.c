@@ -18,6 +18,7 @@
 #include "collect/requests.h"
 #include "collect/rss_snapshots.h"
 #include "collect/sampler.h"
+#include "collect/share.h"
 #include "os/now.h"
 #include "os/thread.h"
 #include "os/tool.h"
@@ -75,6 +76,7 @@ struct collector {
 	uint64_t left_out;          // events that the trace has no more
 	bool stopping;              // somebody wants us to finish now
 	bool failed;                // the trace cannot be written
+	bool nobody;                // no program said hello
 	struct err why;             // why it cannot
 	uint64_t sleep_ns;          // how long the last sleep was
 	uint64_t flush_ns;          // when to flush next
@@ -687,6 +689,8 @@ static void note_nobody(struct collector *collector)
 		return;
 	str_format(&line, "%s is not recorded: it did not say hello", info->command);
 	note_unseen(collector, str_get(&line));
+	ASSERT(!collector->nobody);
+	collector->nobody = true;
 	str_fini(&line);
 }
 
@@ -706,6 +710,7 @@ static void tell_done(struct collector *collector, const struct trace_end *end, 
 	summary->waited_ns = end->waited_ns;
 	summary->order_breaks = collector->merge.order_breaks;
 	summary->complete = complete;
+	summary->nobody = collector->nobody;
 	summary->sampled = collector->overhead.limit > 0
 				   ? collector->overhead.turned
 				   : collector->options->info.sample_bytes > 0;
@@ -792,7 +797,8 @@ static bool begin(struct collector *collector, struct trace_info *info, struct e
 	struct collect_message ready = { .kind = COLLECT_READY };
 
 	ASSERT(!collector->writer && !collector->door);
-	if (!tick_open(&collector->tick, own_times ? TICK_COARSE_NS : TICK_NS, TICK_ANY, err))
+	if (!share_may_open(err) ||
+	    !tick_open(&collector->tick, own_times ? TICK_COARSE_NS : TICK_NS, TICK_ANY, err))
 		return false;
 	collector->tick.own_times = own_times;
 	*info = options->info;

@@ -116,6 +116,7 @@ struct collect_summary {
 	uint64_t waited_ns;
 	uint64_t order_breaks; // places where the program's events have no possible order
 	bool complete;         // the trace is whole
+	bool nobody;           // nothing was heard of any program, and no reason is known
 	bool sampled;          // of some calls, or of all, samples are in the trace alone
 
 	// Lifetimes begun and ended (a realloc is one of each), and bytes asked for; for the line

@@ -262,6 +262,20 @@ static struct door_event *arrival_event(struct door_arrival *arrival)
 	return event;
 }
 
+// It goes on unrecorded.
+static void tell_no_share(struct door *door, const struct door_arrival *arrival,
+			  const struct err *err)
+{
+	struct door_event *event = door_queue_event(DOOR_UNSEEN);
+
+	ASSERT(err->text[0] != '\0');
+	event->message.pid = arrival->pid;
+	snprintf(event->message.text, sizeof event->message.text,
+		 "process %u, %.200s, is not recorded: %.250s", arrival->pid, arrival->exe,
+		 err->text);
+	door_queue_put(&door->queue, event);
+}
+
 // Make a segment for the one who said hello, and answer.
 //
 // The event is put into the queue with the queue held while the welcome is sent: no event of the
@@ -276,7 +290,6 @@ static void welcome_image(struct door *door, int fd, const struct segment_hello 
 		.image = door_number(door),
 		.options = door->options->segment_options,
 		.collector_pid = (uint32_t)getpid(),
-		.segment_bytes = segment_ring_at(SEGMENT_LANES_MAX),
 		.pid = (uint32_t)from->pid,
 	};
 	bool helped = hello->start == SEGMENT_START_FORK_HELPED;
@@ -298,12 +311,13 @@ static void welcome_image(struct door *door, int fd, const struct segment_hello 
 	arrival->user_known = !helped;
 	arrival->pidfd = peer_pidfd(helped ? -1 : fd, arrival->pid);
 	if (!take_share(door, &arrival->share, welcome.image, &err)) {
-		door_queue_warn(&door->queue, &err);
+		tell_no_share(door, arrival, &err);
 		welcome.refused = 1;
 		send_welcome(fd, &welcome, NULL, 0);
 		door_arrival_free(arrival);
 		return;
 	}
+	welcome.segment_bytes = arrival->share.bytes;
 	set_reach_mark(door, &arrival->share);
 	// While the peer waits for us, /proc surely speaks of it and not of a successor.
 	// And its arguments, and its address space: three files that a process which was let go
@@ -456,7 +470,6 @@ static void give_spares(struct door *door, int fd, const struct segment_hello *h
 		.version = SEGMENT_VERSION,
 		.options = door->options->segment_options,
 		.collector_pid = (uint32_t)getpid(),
-		.segment_bytes = segment_ring_at(SEGMENT_LANES_MAX),
 		.pid = (uint32_t)from->pid,
 	};
 	int fds[SEGMENT_SPARES_AT_ONCE];
@@ -476,6 +489,7 @@ static void give_spares(struct door *door, int fd, const struct segment_hello *h
 		if (!share_open(&spare->share, spare->image, welcome.options,
 				door->options->info.sample_bytes, &err))
 			break;
+		welcome.segment_bytes = spare->share.bytes;
 		set_reach_mark(door, &spare->share);
 		atomic_store(&spare->share.segment->claim, SEGMENT_CLAIM_FREE);
 		fds[pool->count++] = spare->share.fd;

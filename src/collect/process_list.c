@@ -687,6 +687,9 @@ static void warn_strangers(struct process_list *process_list, const struct image
 	trace_builder_warn(process_list->trace_builder, image->process, text);
 }
 
+// After the reasons of segments.
+enum { NO_LANE_FILES = SEGMENT_NO_LANE_VALGRIND + 1 };
+
 // What the guest counted itself.
 //
 // The segment is read for the last time here.
@@ -701,6 +704,8 @@ static void take_counts(struct process_list *process_list, struct image *image)
 		[SEGMENT_NO_LANE_SEALED] = "its system-call filter forbids to map memory for more "
 					   "threads",
 		[SEGMENT_NO_LANE_VALGRIND] = "it ran inside valgrind",
+		[NO_LANE_FILES] = "more threads ran at once than the limit of the size of files "
+				  "(ulimit -f, RLIMIT_FSIZE) has room for",
 	};
 	struct trace_builder *trace_builder = process_list->trace_builder;
 	uint32_t no_lane = atomic_load(&segment->no_lane);
@@ -718,6 +723,10 @@ static void take_counts(struct process_list *process_list, struct image *image)
 	warn_frames(process_list, image);
 	if (dropped == 0)
 		return;
+	// Of the collector's own limit, by which segments are shorter (share_open).
+	if (no_lane == SEGMENT_NO_LANE_MORE &&
+	    image->share.bytes < segment_ring_at(SEGMENT_LANES_MAX))
+		no_lane = NO_LANE_FILES;
 	trace_builder->events_lost += dropped;
 	trace_builder_note(trace_builder, TRACE_NOTE_LOSS, image->process, TRACE_NONE, dropped,
 			   why[no_lane < sizeof why / sizeof *why ? no_lane : 0]);

@@ -11,13 +11,15 @@
 
 struct share {
 	int fd;
+	uint64_t bytes; // of the file, rings included
 	struct segment *segment;
 	struct lane_shared *lanes;
 	struct segment_frame *frames;
 	bool whole; // the rings are mapped after the frames, once each
 };
 
-// Make a segment for image `image`.
+// Make a segment for image `image`. Where the size of files is limited it has room for fewer lanes,
+// for one at least: less is an error, which says how high the limit has to be.
 bool share_open(struct share *share, uint32_t image, uint32_t options, uint64_t sample_bytes,
 		struct err *err);
 
@@ -25,12 +27,16 @@ bool share_open(struct share *share, uint32_t image, uint32_t options, uint64_t 
 bool share_adopt(struct share *share, int fd, uint32_t image, uint32_t options,
 		 uint64_t sample_bytes, struct err *err);
 
+// Whether the limits of this process (RLIMIT_FSIZE, RLIMIT_AS) let it make a segment and
+// read it. False: `*err` says which does not, and how high it has to be.
+bool share_may_open(struct err *err);
+
 // Linux: tell the guest that made it that nobody will read the file `fd`, which is taken.
 void share_refuse(int fd);
 
 void share_close(struct share *share); // accepts { 0 } and a share that was closed
 
-// For share_open: the head of the segment, which is mapped at `base`.
+// For share_open: the head of the segment, which is mapped at `base`; `bytes` is set.
 void share_begin(struct share *share, void *base, uint32_t image, uint32_t options,
 		 uint64_t sample_bytes, uint32_t collector_pid);
 

@@ -4,14 +4,24 @@
 #include "collect/share.h"
 
 #include "base/mem.h"
+#include "base/str.h"
+#include "os/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum {
+	SHARE_LANES_MIN = 2, // for notes, and for one thread
+	// What a recording takes at least: a segment, the rings of one thread and of notes, and
+	// what is made of their events.
+	SHARE_ROOM_BYTES = SEGMENT_RINGS_AT + (16 << 20),
+};
 
 _Static_assert(SEGMENT_SEALS == (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW), "as the kernel's");
 
@@ -28,7 +38,73 @@ static bool share_may_be_whole(void)
 
 static size_t share_mapped_bytes(const struct share *share)
 {
-	return share->whole ? segment_ring_at(SEGMENT_LANES_MAX) : SEGMENT_RINGS_AT;
+	return share->whole ? share->bytes : SEGMENT_RINGS_AT;
+}
+
+// Of the addresses that the collector has it uses so many now.
+static uint64_t share_addresses(void)
+{
+	unsigned long long pages = 0;
+	FILE *statm = fopen("/proc/self/statm", "re");
+
+	if (statm == NULL)
+		return 0;
+	if (fscanf(statm, "%llu", &pages) != 1)
+		pages = 0;
+	fclose(statm);
+	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+// As ulimit wants it.
+static unsigned long long share_kib(uint64_t bytes)
+{
+	return (bytes + 1023) / 1024;
+}
+
+// So many bytes of addresses could not be had. Always false.
+static bool share_no_addresses(struct err *err, int error, uint64_t bytes)
+{
+	struct rlimit limit;
+
+	ASSERT(error != 0 && bytes > 0);
+	if (error != ENOMEM || getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+		return err_errno(err, error, "cannot map a segment");
+	return err_set(err, ERR_LIMIT,
+		       "the collector's addresses are limited to %s (ulimit -v, RLIMIT_AS), and it "
+		       "needs at least %llu KiB",
+		       STR_BYTES(limit.rlim_cur), share_kib(share_addresses() + bytes));
+}
+
+// Memory that has a descriptor is a file to the kernel. As large as all rings would be, or as a
+// file may be: its rings are fewer then. 0: it may not be large enough for one.
+static uint64_t share_file_bytes(struct err *err)
+{
+	uint64_t limit = file_limit();
+
+	if (limit >= segment_ring_at(SEGMENT_LANES_MAX))
+		return segment_ring_at(SEGMENT_LANES_MAX);
+	if (segment_lanes(limit) >= SHARE_LANES_MIN)
+		return segment_ring_at(segment_lanes(limit));
+	err_set(err, ERR_LIMIT,
+		"the size of files is limited to %s (ulimit -f, RLIMIT_FSIZE), which counts for "
+		"memory that is shared with a program, too; recording one needs at least %llu KiB",
+		STR_BYTES(limit), share_kib(segment_ring_at(SHARE_LANES_MIN)));
+	return 0;
+}
+
+bool share_may_open(struct err *err)
+{
+	void *room;
+
+	if (share_file_bytes(err) == 0)
+		return false;
+	if (share_may_be_whole())
+		return true;
+	room = mmap(NULL, SHARE_ROOM_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (room == MAP_FAILED)
+		return share_no_addresses(err, errno, SHARE_ROOM_BYTES);
+	munmap(room, SHARE_ROOM_BYTES);
+	return true;
 }
 
 // The file is the share's, or still the caller's.
@@ -40,24 +116,28 @@ static bool share_map(struct share *share, int fd, uint32_t image, uint32_t opti
 	share->whole = share_may_be_whole();
 	base = mmap(NULL, share_mapped_bytes(share), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (base == MAP_FAILED)
-		return err_errno(err, errno, "cannot map a segment");
+		return share_no_addresses(err, errno, SEGMENT_RINGS_AT);
 	share->fd = fd;
 	share_begin(share, base, image, options, sample_bytes, (uint32_t)getpid());
 	return true;
 }
 
-// A file without a name, as large as all rings would be and sparse: only what is touched takes
-// memory.
+// A file without a name, and sparse: only what is touched takes memory.
 bool share_open(struct share *share, uint32_t image, uint32_t options, uint64_t sample_bytes,
 		struct err *err)
 {
-	int fd = memfd_create("tidemark", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	uint64_t bytes = share_file_bytes(err);
+	int fd;
 
 	memset(share, 0, sizeof *share);
+	if (bytes == 0)
+		return false;
+	fd = memfd_create("tidemark", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return err_errno(err, errno, "cannot make a segment");
-	if (ftruncate(fd, (off_t)segment_ring_at(SEGMENT_LANES_MAX)) != 0 ||
-	    fcntl(fd, F_ADD_SEALS, SEGMENT_SEALS) != 0)
+	ASSERT(bytes >= segment_ring_at(SHARE_LANES_MIN));
+	share->bytes = bytes;
+	if (ftruncate(fd, (off_t)bytes) != 0 || fcntl(fd, F_ADD_SEALS, SEGMENT_SEALS) != 0)
 		err_errno(err, errno, "cannot size a segment");
 	else if (share_map(share, fd, image, options, sample_bytes, err))
 		return true;
@@ -94,6 +174,7 @@ bool share_adopt(struct share *share, int fd, uint32_t image, uint32_t options,
 		 uint64_t sample_bytes, struct err *err)
 {
 	memset(share, 0, sizeof *share);
+	share->bytes = segment_ring_at(SEGMENT_LANES_MAX);
 	if (!share_is_fit(fd))
 		err_set(err, ERR_IO, "what it sent is not a segment");
 	else if (share_map(share, fd, image, options, sample_bytes, err))
@@ -118,7 +199,7 @@ bool share_empty(struct share *share, uint32_t image)
 	const struct segment was = *share->segment;
 
 	if (fallocate(share->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
-		      (off_t)segment_ring_at(SEGMENT_LANES_MAX)) != 0)
+		      (off_t)share->bytes) != 0)
 		return false;
 	share_begin(share, share->segment, image, was.options, was.sample_bytes, was.collector_pid);
 	memcpy(share->segment->reach_mark, was.reach_mark, sizeof was.reach_mark);
@@ -130,9 +211,12 @@ const uint8_t *share_map_ring(const struct share *share, uint32_t lane)
 {
 	size_t size = segment_ring_bytes(lane);
 	off_t at = (off_t)segment_ring_at(lane);
-	uint8_t *ring = mmap(NULL, 2 * size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *ring;
 
 	ASSERT(lane < SEGMENT_LANES_MAX);
+	if ((uint64_t)at + size > share->bytes) // no lane of an honest guest
+		return NULL;
+	ring = mmap(NULL, 2 * size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (ring == MAP_FAILED)
 		return NULL;
 	for (size_t i = 0; i < 2; i++)

@@ -44,8 +44,14 @@ bool share_open(struct share *share, uint32_t image, uint32_t options, uint64_t 
 		return false;
 	}
 	share->fd = (int)(intptr_t)section;
+	share->bytes = size;
 	share_begin(share, base, image, options, sample_bytes, GetCurrentProcessId());
 	return true;
+}
+
+bool share_may_open(struct err *)
+{
+	return true; // what memory a process may have is found out as it is asked for
 }
 
 void share_close(struct share *share)

@@ -83,9 +83,9 @@ static void collector_process_raise_limit(int number, rlim_t most)
 	setrlimit((enum __rlimit_resource)number, &limit);
 }
 
-// The program's limits are not the collector's: its shared memory is larger than many a limit on
-// files, and it holds descriptors for every process.
-static void collector_process_raise_limits(void)
+// Its shared memory is larger than many a limit on files, and it holds descriptors for every
+// process.
+void collector_process_raise_limits(void)
 {
 	collector_process_raise_limit(RLIMIT_FSIZE, RLIM_INFINITY);
 	collector_process_raise_limit(RLIMIT_AS, RLIM_INFINITY);

@@ -15,6 +15,9 @@ struct collector_process {
 	int fd;    // the socket; -1: closed, it has nothing more to say
 };
 
+// The program's limits are not the collector's: this process's own are raised, as far as it may.
+void collector_process_raise_limits(void);
+
 // Start a collector with `options` (its descriptors are replaced by copies).
 bool collector_process_open(struct collector_process *collector_process,
 			    const struct collect_options *options, struct err *err);

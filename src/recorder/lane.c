@@ -178,7 +178,7 @@ static struct lane *lane_refuse(enum segment_no_lane why)
 	return NULL;
 }
 
-// Under lanes_lock: a lane for thread `tid`, reused or new. NULL: no more than SEGMENT_LANES_MAX.
+// Under lanes_lock: a lane for thread `tid`, reused or new. NULL: there are no more in the segment.
 //
 // For example, of 100 lanes 10 are found dead: less than a quarter, so that the next search is when
 // 150 are in use. With 30 dead it is at 100 again. So the cost of asking the kernel for each thread
@@ -203,7 +203,7 @@ static struct lane *lane_take(uint32_t tid)
 		return state->lanes[state->free_lanes[--state->free_count]];
 	if (kernel_sealed)
 		return lane_refuse(SEGMENT_NO_LANE_SEALED);
-	if (state->lanes_count == SEGMENT_LANES_MAX)
+	if (state->lanes_count >= recording_lanes_max())
 		return lane_refuse(SEGMENT_NO_LANE_MORE);
 	lane = lane_create(state->lanes_count);
 	if (!lane)
@@ -224,7 +224,7 @@ void lane_prepare(bool strict, uint32_t spare)
 	recording_lock(&state->lanes_lock);
 	first = state->lanes_count;
 	spare -= spare < state->free_count ? spare : state->free_count; // a filter that was not set
-	while (state->lanes_count < SEGMENT_LANES_MAX && state->lanes_count < first + spare &&
+	while (state->lanes_count < recording_lanes_max() && state->lanes_count < first + spare &&
 	       lane_create(state->lanes_count))
 		state->lanes_count++;
 	for (uint32_t id = state->lanes_count; id-- > first;) // large ones are taken first

@@ -112,6 +112,14 @@ HIDDEN void recording_forbid_counter(void);
 HIDDEN void recording_stop(void);
 
 // The recording was ended from outside: what the program does from here on is none of it.
+// So many lanes have a ring in this process's segment.
+static inline uint32_t recording_lanes_max(void)
+{
+	uint32_t most = recording_state->segment->lanes_max;
+
+	return most < SEGMENT_LANES_MAX ? most : SEGMENT_LANES_MAX;
+}
+
 static inline bool recording_clock_is_over(const struct segment_clock *clock)
 {
 	return clock && __atomic_load_n(&clock->now_ns, __ATOMIC_RELAXED) == SEGMENT_CLOCK_STOP;

@@ -139,7 +139,7 @@ uint32_t recording_lanes_at_once(uint32_t lane)
 
 	if (lane <= SEGMENT_RING_LARGE_LANES || recording_is_limited())
 		return 1;
-	return count < SEGMENT_LANES_MAX - lane ? count : SEGMENT_LANES_MAX - lane;
+	return count < recording_lanes_max() - lane ? count : recording_lanes_max() - lane;
 }
 
 // Addresses may be scarce (32 bits, RLIMIT_AS). To ask is then to take and to give back at once: no
@@ -621,6 +621,7 @@ static void recording_fill_header(struct segment *segment, uint32_t image)
 	segment->magic = SEGMENT_MAGIC;
 	segment->version = SEGMENT_VERSION;
 	segment->image = image;
+	segment->lanes_max = SEGMENT_LANES_MAX;
 	segment->options = header->options;
 	segment->collector_pid = header->collector_pid;
 	segment->sample_bytes = header->sample_bytes;

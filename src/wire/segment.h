@@ -116,6 +116,16 @@ static inline uint64_t segment_ring_at(uint32_t lane)
 	       (uint64_t)small * SEGMENT_RING_SMALL_BYTES;
 }
 
+// How many lanes, lane 0 included, have a ring in a segment of so many bytes.
+static inline uint32_t segment_lanes(uint64_t bytes)
+{
+	uint32_t lanes = SEGMENT_LANES_MAX;
+
+	while (lanes > 0 && segment_ring_at(lanes) > bytes)
+		lanes--;
+	return lanes;
+}
+
 // One comparison of the processor's counter with the clock (counter.h).
 struct segment_beat {
 	_Atomic uint64_t count; // the counter's value
@@ -361,6 +371,9 @@ struct segment {
 	_Atomic uint32_t resumes; // by the collector: how often a pause was ended from outside
 	uint64_t sample_bytes;    // by the collector: mean distance of samples, or 0
 	_Atomic uint32_t joined;  // by the guest: enum segment_joined
+	// By who made it: so many lanes have a ring in it (segment_lanes). A limit on the size of
+	// files may have made it shorter than it is meant to be.
+	uint32_t lanes_max;
 
 	// By the guest, each published with release.
 	_Alignas(64) _Atomic uint32_t lanes_count; // lanes [0, lanes_count) have been used
@@ -462,6 +475,7 @@ _Static_assert(sizeof(struct segment_frame) == SEGMENT_FRAME_BYTES, "16 bytes a 
 _Static_assert(sizeof(_Atomic uint64_t) == 8 && _Alignof(_Atomic uint64_t) == 8,
 	       "a word that both sides change is in one piece");
 _Static_assert(offsetof(struct segment, sample_bytes) == 24 &&
+		       offsetof(struct segment, lanes_max) == 36 &&
 		       offsetof(struct segment, events_dropped) == 72 &&
 		       offsetof(struct segment, no_lane) == 100 &&
 		       offsetof(struct segment, verified) == 104 &&

@@ -27,6 +27,16 @@ def preload_alone_records_into_the_named_file():
 
 
 @test
+def a_soft_limit_of_file_sizes_is_the_programs_and_not_the_collectors():
+    ended = run(["bash", "-c", f"ulimit -S -f 1000; LD_PRELOAD={LIBRARY} TIDEMARK_OUTPUT=t.tide exec "
+                 f"'{program('resizes')}'"])
+    equal((0, "100\n", ""), (ended.code, ended.out, ended.err), "code, output and errors")
+    trace = closed("t.tide")
+    check_whole(trace)
+    equal(100, len(trace.of_size(7201)), "blocks")
+
+
+@test
 def a_question_that_comes_before_the_collector_is_done_waits_for_it():
     for command in ("report", "findings", "info"):
         alone([program("resizes")], TIDEMARK_OUTPUT=f"{command}.tide")

@@ -190,6 +190,60 @@ def the_programs_limits_are_not_the_collectors():
     check(heap["allocations"] > 131072, heap)
 
 
+def limited(which, most, command):
+    """Under a limit that cannot be raised again: who may do so would not be limited."""
+    with open("/proc/self/status", encoding="ascii") as status:
+        may = int(re.search(r"CapEff:\s*(\w+)", status.read()).group(1), 16)
+    if may >> 24 & 1:  # CAP_SYS_RESOURCE
+        command = ["setpriv", "--bounding-set", "-sys_resource", "--inh-caps", "-sys_resource", *command]
+        if not shutil.which("setpriv"):
+            raise Skip("needs setpriv, to give a right away")
+    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                          timeout=PATIENCE_SECONDS,
+                          preexec_fn=lambda: resource.setrlimit(which, (most, most)))
+
+
+@test
+def a_limit_of_file_sizes_leaves_fewer_lanes_and_the_same_calls():
+    allocations = set()
+    for most in (resource.RLIM_INFINITY, 100 << 20, 40 << 20, 19 << 20):
+        ended = limited(resource.RLIMIT_FSIZE, most,
+                        [TIDEMARK, "record", "-f", "-o", "t.tide", "sh", "-c",
+                         f"ulimit -f; exec '{program('many_stacks')}'"])
+        equal(0, ended.returncode, f"exit code under {most} ({ended.stderr})")
+        equal("unlimited" if most < 0 else str(most // 512), ended.stdout.split()[0], "the program's limit")
+        trace = report("t.tide", "-n", "1")
+        check(trace["trace"]["complete"], (most, ended.stderr))
+        allocations.add(trace["heap"]["allocations"])
+    equal(1, len(allocations), f"allocations: {allocations}")
+
+
+@test
+def more_threads_than_a_limit_of_file_sizes_has_room_for_are_told_of():
+    ended = limited(resource.RLIMIT_FSIZE, 20 << 20,
+                    [TIDEMARK, "record", "-f", "-o", "t.tide", program("crowd"), "busy", "8"])
+    equal(0, ended.returncode, f"exit code ({ended.stderr})")
+    said = run([TIDEMARK, "report", "t.tide"]).out
+    check("lost: more threads ran at once than the limit" in " ".join(said.split()) and "RLIMIT_FSIZE" in said, said)
+
+
+@test
+def a_limit_that_leaves_no_room_for_the_recorder_is_named_with_how_high_it_must_be():
+    for which, most, word in ((resource.RLIMIT_FSIZE, 2048, "RLIMIT_FSIZE"),
+                              (resource.RLIMIT_FSIZE, 10 << 20, "RLIMIT_FSIZE"),
+                              (resource.RLIMIT_AS, 30 << 20, "RLIMIT_AS")):
+        ended = limited(which, most, [TIDEMARK, "record", "-o", "t.tide", "touch", "started"])
+        equal(125, ended.returncode, f"exit code ({ended.stderr})")
+        needs = re.search(r"limited to .*" + word + r".* needs at least (\d+) KiB", ended.stderr)
+        check(needs and len(ended.stderr.splitlines()) == 1, ended.stderr)
+        equal([], os.listdir("."), "files")
+        enough = int(needs.group(1)) << 10
+        ended = limited(which, enough, [TIDEMARK, "record", "-o", "t.tide", "true"])
+        equal(0, ended.returncode, f"exit code with what it needs ({ended.stderr})")
+        check("1 process, 0 events lost" in ended.stderr, ended.stderr)
+        os.remove("t.tide")
+
+
 @test
 def a_stripped_static_executable_runs_and_we_say_why_nothing_is_seen():
     equal(0, run(["strip", "-o", "still_static", program("still_static")]).code, "strip")
