@@ -5,7 +5,7 @@ import json
 import random
 
 from libanswer import answer, assemble, run
-from libtests import main, test
+from libtests import check, equal, main, test
 
 PAGE = 4096
 
@@ -343,6 +343,20 @@ def what_cannot_be_answered_is_refused_in_one_line():
                         ([blind, "--at", "exit"], "does not say which pages")):
         done = run("reconcile", *words, check=2)
         assert part in done.stderr and done.stderr.count("\n") == 1 and not done.stdout, done
+
+
+@test
+def a_list_of_mappings_that_was_not_there_yet_is_named():
+    """Of an attached process the list may come with its first call, and the snapshot before that."""
+    for mapped in (False, True):
+        path = assemble(f"unlisted{mapped}", "\n".join([
+            "process p pid=7 start=attach", "thread t p tid=7", 'file lib "/lib/libx.so"', "@1 t before 0x1000 10",
+            *(["@2 t mapped 0x900000 0x10000 prot=rx file=lib origin=loader"] if mapped else []),
+            f"snapshot p reason=growth at=15 began={1 + mapped} ended={1 + mapped} rss=16384 rss-max=16384",
+            "mapping 0x900000-0x910000 prot=rx file=lib rss=16384", "pages 0x900000-0x904000", "end"]))
+        answer = reconcile(path)
+        check(any("had made no call by then" in one for one in answer["warnings"]) != mapped, answer["warnings"])
+        equal(0 if mapped else 16384, lines_of(answer)["unexplained"])
 
 
 main()

@@ -18,6 +18,7 @@
 #include "trace/reader_pass.h"
 #include "trace/snapshot.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 enum {
@@ -521,6 +522,21 @@ static void warn_of_readings(struct rss_breakdown *rss_breakdown)
 			   STR_BYTES(bytes));
 }
 
+// A list of mappings that is too long for the stop in which a process is attached to comes with its
+// first call (ATTACH_LIST). No process is without a page of a file.
+static void warn_of_missing_list(const struct rss_breakdown *rss_breakdown)
+{
+	const struct trace_process *process =
+		reader_process(rss_breakdown->asked->reader, rss_breakdown->header->process);
+
+	if (process->start == TRACE_START_ATTACH && !rss_breakdown->lines[RSS_BREAKDOWN_FILES])
+		query_context_warn(rss_breakdown->asked,
+				   "process %" PRIu32 " had made no call by then, with which the "
+				   "list comes of what it had mapped before it was attached to: "
+				   "what is unexplained is of that (try a later moment: --at TIME)",
+				   process->pid);
+}
+
 // A snapshot is taken when memory has grown, so the last one can be long before a moment.
 static void warn_of_distance(struct query_context *asked, const struct trace_snapshot *snapshot)
 {
@@ -608,6 +624,7 @@ bool rss_breakdown_init(struct rss_breakdown *rss_breakdown, struct query_contex
 		weigh_again(rss_breakdown, &snapshot);
 	moment_view_warn_of_space(asked);
 	warn_of_readings(rss_breakdown);
+	warn_of_missing_list(rss_breakdown);
 	moment_view_warn_of_samples(asked);
 	snapshot_fini(&snapshot);
 	return true;
