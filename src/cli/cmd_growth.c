@@ -23,6 +23,7 @@ static bool answer(const void *request, struct query_context *asked, struct sink
 	const struct growth_options chosen = {
 		.grown_min = options->bytes_min,
 		.rows_max = options->rows_max,
+		.keep = true,
 	};
 	struct growth growth;
 	const struct growth_page page = {

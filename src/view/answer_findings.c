@@ -50,7 +50,7 @@ bool answer_findings_all(struct answer *answer, struct err *err)
 // it is a part of the peak.
 bool answer_findings_growth(struct answer *answer, struct err *err)
 {
-	struct growth_options options = { 0 };
+	struct growth_options options = { .keep = true };
 	struct query_context asked;
 	struct growth growth;
 	bool good;

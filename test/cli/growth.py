@@ -4,7 +4,9 @@
 import csv
 import io
 import math
+import os
 import random
+import shutil
 
 from libanswer import answer, golden, refused, run, sampled
 from libtests import main, test
@@ -299,6 +301,28 @@ def what_did_not_grow_is_said_in_one_line():
     empty = Trace().write("empty.tide")
     assert answer("growth", empty)["rows"] == []
     assert "nothing lived long enough" in run("growth", empty).stdout
+
+
+@test
+def the_usual_question_has_its_answer_kept_and_no_other_has():
+    path = shutil.copy(everything(), "kept.tide")
+    file = path + "-index/growth"
+    forms = ((), ("--json",), ("-n", "1"), ("-n", "0", "--csv"), ("--min-bytes", "1K", "--all-frames"))
+    others = (("--min-bytes", "1M"), ("--from", "10%"), ("--to", "30s"), ("--frame", "^cache$"), ("--size", "4096"))
+
+    def asked(words, word="always"):
+        return run("growth", path, *words, env={"TIDEMARK_INDEX": word}).stdout
+    for words in others:
+        assert asked(words) == asked(words, "never"), words
+        assert not os.path.exists(file), words
+    for words in forms + others + forms:
+        assert asked(words) == asked(words, "never"), words
+    good, written = open(file, "rb").read(), os.stat(file).st_ino
+    assert asked(()) == asked((), "never") and os.stat(file).st_ino == written
+    for content in (good[:-5], good[:99] + b"!" + good[100:], b"", good + b"x"):
+        open(file, "wb").write(content)
+        assert asked(("--json",)) == asked(("--json",), "never")
+        assert open(file, "rb").read() == good
 
 
 @test

@@ -13,6 +13,7 @@
 
 #include "base/mem.h"
 #include "base/sort.h"
+#include "engine/shelf.h"
 
 #include <stdlib.h>
 
@@ -306,17 +307,12 @@ SORT_ORDER(compare_rows, struct growth_row,
 
 // Each process is judged by itself, over the time that it ran in the window; of very many only the
 // GROWTH_PROCESSES_MAX that were left with most, and the others are counted (`skipped`).
-bool growth_find(struct growth *growth, struct query_context *asked,
-		 const struct growth_options *options, struct err *err)
+static bool judge_all(struct growth *growth, struct query_context *asked, struct err *err)
 {
 	struct span *spans = NULL;
 	size_t count;
 	bool ok;
 
-	ASSERT(asked->window);
-	*growth = (struct growth){
-		.grown_min = options->grown_min ? options->grown_min : GROWTH_BYTES_MIN,
-	};
 	ok = query_context_match(asked, err) && find_spans(growth, asked, &spans, &count, err);
 	if (!ok)
 		return false;
@@ -334,10 +330,33 @@ bool growth_find(struct growth *growth, struct query_context *asked,
 
 		if (list->total)
 			qsort(list->rows, list->total, sizeof *list->rows, compare_rows);
+	}
+	return ok;
+}
+
+bool growth_find(struct growth *growth, struct query_context *asked,
+		 const struct growth_options *options, struct err *err)
+{
+	struct shelf shelf = { 0 };
+	bool keep, kept, ok;
+
+	ASSERT(asked->window);
+	*growth = (struct growth){
+		.grown_min = options->grown_min ? options->grown_min : GROWTH_BYTES_MIN,
+	};
+	keep = options->keep && growth_kept_find(&shelf, growth, asked);
+	kept = keep && growth_take_kept(&shelf, growth, asked);
+	ok = kept || judge_all(growth, asked, err);
+	if (ok && keep && !kept)
+		growth_keep(&shelf, growth, asked);
+	for (int v = 0; v < TREND_VERDICTS; v++) {
+		struct growth_list *list = &growth->lists[v];
+
 		list->count = options->rows_max && options->rows_max < list->total
 				      ? (size_t)options->rows_max
 				      : list->total;
 	}
+	shelf_fini(&shelf);
 	if (!ok)
 		growth_fini(growth);
 	return ok;

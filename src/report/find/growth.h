@@ -41,6 +41,8 @@ struct growth_row {
 struct growth_options {
 	uint64_t grown_min; // 0: GROWTH_BYTES_MIN
 	uint64_t rows_max;  // of each verdict; 0: all
+	bool keep;          // the usual question's answer is kept, and taken from there: then sites
+			    // that do not grow get no number as a place of the context
 };
 
 // The rows of one verdict.
@@ -67,6 +69,17 @@ struct growth {
 bool growth_find(struct growth *growth, struct query_context *asked,
 		 const struct growth_options *options, struct err *err);
 void growth_fini(struct growth *growth); // accepts { 0 }
+
+// What growth_find finds of all of a trace with the least growth that is usual, without filters, is
+// kept beside the trace's index (engine/shelf.h; growth_kept.c). False: this question is another,
+// or nothing is to be kept. The shelf is to be ended either way.
+struct shelf;
+bool growth_kept_find(struct shelf *shelf, const struct growth *growth,
+		      const struct query_context *asked);
+bool growth_take_kept(const struct shelf *shelf, struct growth *growth,
+		      struct query_context *asked);
+void growth_keep(struct shelf *shelf, const struct growth *growth,
+		 const struct query_context *asked);
 
 // "grows", "recent", "levels_off", "steps": the verdict's key in JSON and CSV.
 const char *growth_key(enum trend_verdict verdict);
