@@ -85,16 +85,28 @@ static frame_id add_source(struct frame_map *map, uint32_t id, uint64_t pc)
 // A native frame may be the interpreter's.
 //
 // For putting a language's frames into native stacks: which frames are the interpreter's own.
-static void mark(struct frame_map *map, frame_id id, const struct segment_frame *frame)
+static uint8_t marks_of(const struct frame_map *map, const struct segment_frame *frame)
 {
 	module_id module = frame_map_module(map, frame->module);
 
 	bool own = module != 0 && (module == map->interpreter || module == map->recorder);
 
-	language_mark(map->language, id,
-		      (own ? LANGUAGE_INTERPRETER : 0) |
-			      (module == 0 && map->interpreter ? LANGUAGE_GENERATED : 0) |
-			      (frame->flags & SEGMENT_FRAME_EVALUATOR ? LANGUAGE_EVALUATOR : 0));
+	return (own ? LANGUAGE_INTERPRETER : 0) |
+	       (module == 0 && map->interpreter ? LANGUAGE_GENERATED : 0) |
+	       (frame->flags & SEGMENT_FRAME_EVALUATOR ? LANGUAGE_EVALUATOR : 0);
+}
+
+// A frame of a file is the same in each image to which it has the same marks; what is in no file is
+// an image's own.
+static frame_id add_native(struct frame_map *map, const struct segment_frame *frame, uint32_t flags,
+			   uint8_t marks)
+{
+	const struct frame_map_module *module =
+		frame_map_module(map, frame->module) != 0 ? &map->modules[frame->module] : NULL;
+
+	if (module == NULL || map->code == NULL)
+		return writer_add_frame(map->writer, module ? module->id : 0, frame->pc, flags);
+	return code_table_frame(map->code, module->file, frame->pc - module->bias, flags, marks);
 }
 
 // Frame numbers of the segment become ids of the trace, once each; a module's id is looked up at
@@ -103,6 +115,7 @@ frame_id frame_map_find(struct frame_map *map, uint32_t id)
 {
 	struct segment_frame frame;
 	uint32_t flags = 0;
+	uint8_t marks;
 
 	if (id < map->ids_capacity && map->ids[id] != 0)
 		return map->ids[id];
@@ -116,17 +129,17 @@ frame_id frame_map_find(struct frame_map *map, uint32_t id)
 	if (frame.flags & SEGMENT_FRAME_EXACT_PC)
 		flags |= TRACE_FRAME_EXACT_PC;
 	(void)MEM_REACH(map->ids, map->ids_capacity, id);
-	map->ids[id] =
-		writer_add_frame(map->writer, frame_map_module(map, frame.module), frame.pc, flags);
+	marks = map->language != NULL ? marks_of(map, &frame) : 0;
+	map->ids[id] = add_native(map, &frame, flags, marks);
 	ASSERT(map->ids[id] != 0); // so it is not looked up again
 	if (map->language != NULL)
-		mark(map, map->ids[id], &frame);
+		language_mark(map->language, map->ids[id], marks);
 	if (frame_map_module(map, frame.module) == 0)
 		add_loose(map, frame.pc, map->ids[id]);
 	return map->ids[id];
 }
 
-void frame_map_add_module(struct frame_map *map, uint32_t id, module_id module)
+static void put_module(struct frame_map *map, uint32_t id, struct frame_map_module module)
 {
 	size_t before = map->modules_count;
 
@@ -139,6 +152,16 @@ void frame_map_add_module(struct frame_map *map, uint32_t id, module_id module)
 	}
 	ASSERT(id < map->modules_count && map->modules_count <= map->modules_capacity);
 	map->modules[id] = module;
+}
+
+void frame_map_add_module(struct frame_map *map, uint32_t id, const struct trace_module *module)
+{
+	put_module(map, id,
+		   (struct frame_map_module){
+			   .id = module->id,
+			   .file = map->code != NULL ? code_table_file(map->code, module) : 0,
+			   .bias = module->bias,
+		   });
 }
 
 void frame_map_add_code(struct frame_map *map, uint32_t number, char *function, char *file)
@@ -156,7 +179,7 @@ void frame_map_add_code(struct frame_map *map, uint32_t number, char *function, 
 
 module_id frame_map_module(const struct frame_map *map, uint32_t id)
 {
-	return id < map->modules_count ? map->modules[id] : 0;
+	return id < map->modules_count ? map->modules[id].id : 0;
 }
 
 // `modules_count` and `frames_count` are what the parent had at the fork, by the child's own word,
@@ -181,7 +204,7 @@ void frame_map_inherit(struct frame_map *map, struct frame_map *parent, uint32_t
 		memcpy(map->ids, parent->ids, frames_count * sizeof *map->ids);
 	}
 	for (uint32_t id = 1; id < modules_count && id < parent->modules_count; id++)
-		frame_map_add_module(map, id, parent->modules[id]);
+		put_module(map, id, parent->modules[id]);
 }
 
 // All frames are looked up that children may inherit, before the segment is unmapped.

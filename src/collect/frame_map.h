@@ -2,11 +2,13 @@
 //
 // A guest numbers its frames and modules from 1, densely, in its segment; the trace numbers those
 // of all images together. A frame is looked up when the first stack uses it. A forked child goes
-// on with the parent's numbers up to where the parent was: frame_map_inherit.
+// on with the parent's numbers up to where the parent was: frame_map_inherit. What is in a file
+// that another image has as well is one frame of the trace: code_table.h.
 //
 // Guests can be corrupted: ids are checked, and a frame of an unknown module is one of none.
 #pragma once
 
+#include "collect/code_table.h"
 #include "trace/trace.h"
 #include "trace/writer.h"
 #include "wire/segment.h"
@@ -28,12 +30,20 @@ struct frame_map_loose {
 	frame_id frame;
 };
 
+// A module of the guest.
+struct frame_map_module {
+	module_id id;  // the trace's; 0: none
+	uint32_t file; // code_table_file
+	uint64_t bias;
+};
+
 struct frame_map {
 	struct writer *writer;         // borrowed; gets each frame once, when it is first used
 	const struct segment *segment; // borrowed from the image's share; NULL: none (any more)
 	const struct segment_frame *frames; // the same
 	frame_id *ids;                      // by the guest's id; 0: not yet
 	size_t ids_capacity;
+	struct code_table *code;   // borrowed; NULL: each frame is the image's own
 	struct language *language; // borrowed; NULL: none
 	module_id interpreter;     // 0: none
 	module_id recorder;        // our library, by which an interpreter asks for memory; 0: none
@@ -46,7 +56,7 @@ struct frame_map {
 	struct frame_map_loose *loose;
 	size_t loose_count, loose_capacity;
 	size_t loose_named, loose_unsure; // those that have a name now, and of these not surely
-	module_id *modules;               // by the guest's id
+	struct frame_map_module *modules; // by the guest's id
 	size_t modules_count, modules_capacity;
 };
 
@@ -60,9 +70,9 @@ void frame_map_fini(struct frame_map *map); // accepts { 0 }
 // nothing, and frame 0, are one frame of unknown place.
 frame_id frame_map_find(struct frame_map *map, uint32_t id);
 
-// The guest's module `id` is `module`. Ids come in order: 0, and one more than 65,536 above those
-// that are known, are left out as damage.
-void frame_map_add_module(struct frame_map *map, uint32_t id, module_id module);
+// The guest's module `id` is `module`, which is in the trace. Ids come in order: 0, and one more
+// than 65,536 above those that are known, are left out as damage.
+void frame_map_add_module(struct frame_map *map, uint32_t id, const struct trace_module *module);
 
 // The guest's function `number` of an interpreted language; both texts are taken.
 void frame_map_add_code(struct frame_map *map, uint32_t number, char *function, char *file);

@@ -36,6 +36,7 @@ struct image *image_new(struct door_arrival *arrival, struct trace_builder *trac
 	image->share = arrival->share;
 	frame_map_init(&image->frames, trace_builder->writer, image->share.segment,
 		       image->share.frames);
+	image->frames.code = &trace_builder->code;
 	image->frames.language = &trace_builder->language;
 	image->frames.now_ns = &trace_builder->now_ns;
 	image->frames.tag = edit_cache_tag(&trace_builder->scratch->edits);

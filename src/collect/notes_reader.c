@@ -50,7 +50,6 @@ static void read_module(struct image *image, struct payload *payload)
 	struct str path = { 0 };
 	uint8_t build_id_length;
 	size_t length;
-	module_id added;
 	char *named;
 
 	module.start = payload_take(payload, 8);
@@ -68,10 +67,10 @@ static void read_module(struct image *image, struct payload *payload)
 			   : mem_copy_text(image->arrival->exe);
 	peer_file(who_sees_files(image), named, &path, &module.file_size, &module.file_mtime_ns);
 	module.path = (char *)(uintptr_t)str_get(&path);
-	added = writer_add_module(image->trace_builder->writer, &module);
-	frame_map_add_module(&image->frames, id, added);
+	module.id = writer_add_module(image->trace_builder->writer, &module);
+	frame_map_add_module(&image->frames, id, &module);
 	if (is_recorder(module.path))
-		image->frames.recorder = added;
+		image->frames.recorder = module.id;
 	else
 		hidden_allocator_look(&image->hidden, &image->trace_builder->hidden, module.path,
 				      length > 0 ? named : "", module.file_size,

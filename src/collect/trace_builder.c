@@ -36,6 +36,7 @@ void trace_builder_init(struct trace_builder *trace_builder, struct writer *writ
 	trace_builder->scratch = lane_path_scratch_new(&trace_builder->interner);
 	trace_builder->scratch->language = &trace_builder->language;
 	trace_builder->files = (struct file_table){ .writer = writer };
+	trace_builder->code = (struct code_table){ .writer = writer };
 }
 
 void trace_builder_fini(struct trace_builder *trace_builder)
@@ -44,6 +45,7 @@ void trace_builder_fini(struct trace_builder *trace_builder)
 	language_fini(&trace_builder->language);
 	interner_fini(&trace_builder->interner);
 	file_table_fini(&trace_builder->files);
+	code_table_fini(&trace_builder->code);
 	map_fini(&trace_builder->hidden);
 }
 

@@ -3,6 +3,7 @@
 // It keeps the time from falling, counts, and turns items into the trace's events. One thread.
 #pragma once
 
+#include "collect/code_table.h"
 #include "collect/collect_types.h"
 #include "collect/file_table.h"
 #include "collect/interner.h"
@@ -21,6 +22,7 @@ struct trace_builder {
 	const struct collect_options *options; // borrowed
 	bool free_stacks;
 	struct file_table files;
+	struct code_table code;
 	struct map hidden;                      // hidden_allocator_look's
 	uint64_t kinds[64];                     // events by enum trace_kind
 	uint64_t allocated_bytes;               // asked for

@@ -416,9 +416,10 @@ struct trace_module {
 	char *path;
 };
 
-// One code address. Of a call that has not returned it is the return address minus one: that is
-// inside the call's own instruction, and so on the line of the call and in the function that made
-// it, also where the call is a function's last instruction.
+// One code address, of one process; other processes may have it in their stacks for the same place
+// in the same file, wherever they have that. Of a call that has not returned it is the return
+// address minus one: that is inside the call's own instruction, and so on the line of the call and
+// in the function that made it, also where the call is a function's last instruction.
 struct trace_frame {
 	frame_id id;
 	module_id module; // 0: not in a file

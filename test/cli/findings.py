@@ -748,6 +748,15 @@ def equal_memory_of_forked_processes_is_told_and_of_two_is_not():
         equal(["load_model"] if count == 5 else [], [site(one) for one in told])
         if told:
             equal(8 * MIB, told[0]["saves"]["peak_bytes"])
+    # Three of one parent and three of another share nothing, though the program is the same.
+    trace = Trace()
+    for number in range(2):
+        parent = trace.process("/bin/app", 100 + number)
+        for child in range(3):
+            thread = trace.process("/bin/app", 110 + 10 * number + child, parent=parent)
+            trace.lines[-2] += " start=fork"
+            trace.alloc(1000 + thread, stack("load_model"), 2 * MIB, thread=thread)
+    equal([], found(trace, "processes"))
 
 
 @test

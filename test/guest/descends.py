@@ -2,6 +2,7 @@
 """Every process that descends from the program is in the one trace, with exact counts."""
 # timeout: 120
 # parallel: yes
+import collections
 import glob
 import os
 import re
@@ -82,6 +83,32 @@ def fork_and_exec_are_followed():
     equal("1", trace.processes[2]["generation"], "the generation after exec")
     exits = [row["exit"] for row in report()["trace"]["processes"]]
     equal(["exit 0", "exec", "exit 0"], exits, "how each ended")
+
+
+@test
+def runs_of_one_program_have_their_stacks_in_common():
+    def recorded_runs(count):
+        record(["sh", "-c", " && ".join([f"{program('descends')} image"] * count)], "-f")
+        trace = Trace()
+        check_whole(trace)
+        found = collections.defaultdict(set)
+        for event in trace.events:
+            found[trace.threads[event.thread]].add(event.stack)
+        return trace, [found[number] for number, fields in trace.processes.items()
+                       if fields["exe"].endswith("/descends")]
+
+    _, [alone] = recorded_runs(1)
+    trace, runs = recorded_runs(8)
+    equal((8, [len(alone)] * 8), (len(runs), [len(each) for each in runs]), "stacks of each run")
+    equal([runs[0]] * 8, runs, "the same stacks in each")
+    # Frames are of modules of the first run, each of which has its own all the same.
+    of_runs = collections.Counter(path for path in trace.modules.values() if path.endswith("/descends"))
+    equal([8], list(of_runs.values()), "modules of the program")
+    # What is said of each is what is said of the first.
+    rows = [run([TIDEMARK, "window", "t.tide", "--by", "stack", "-n", "0", "--process", str(fields["pid"])])
+            for fields in images_of(trace)]
+    equal([(0, rows[0].out)] * 8, [(each.code, each.out) for each in rows], "windows of each run")
+    check("descends" in rows[0].out and "keep" in rows[0].out, rows[0].out)
 
 
 @test

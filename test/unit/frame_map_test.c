@@ -1,5 +1,7 @@
 // A guest's frames become the trace's, and a forked child goes on with its parent's.
 #include "collect/frame_map.h"
+
+#include "collect/language.h"
 #include "test/test.h"
 
 #include <stdlib.h>
@@ -124,6 +126,76 @@ TEST(frame_map_calls_frames_of_a_lost_parent_unknown)
 	CHECK_EQ(unknown, frame_map_get(&child, 7));
 	CHECK(frame_map_get(&child, 8) != unknown);
 	frame_map_fini(&child);
+	writer_free(writer);
+	close(fd);
+}
+
+// libx.so, mapped at another address in each process, of which frame 1 is at offset 0x10.
+static struct trace_module module_of(process_id process, uint64_t bias, uint64_t mtime_ns)
+{
+	return (struct trace_module){ .process = process,
+				      .start = bias + 0x1000,
+				      .end = bias + 0x2000,
+				      .bias = bias,
+				      .file_size = 0x2000,
+				      .file_mtime_ns = mtime_ns,
+				      .path = (char *)"/lib/libx.so" };
+}
+
+// The first frame of a process that has the module.
+static frame_id first_frame(struct writer *writer, struct code_table *code,
+			    struct language *language, struct trace_module module, uint32_t flags)
+{
+	struct frame_map map;
+	frame_id frame;
+
+	frame_map_init(&map, writer, &parent_segment, parent_frames);
+	map.code = code;
+	map.language = language;
+	module.id = writer_add_module(writer, &module);
+	frame_map_add_module(&map, 1, &module);
+	parent_frames[1] = (struct segment_frame){ .pc = module.bias + 0x1010,
+						   .module = 1,
+						   .flags = (uint16_t)flags };
+	frame = frame_map_get(&map, 1);
+	frame_map_fini(&map);
+	return frame;
+}
+
+TEST(frame_map_gives_one_frame_to_a_place_in_a_file_of_several_processes)
+{
+	struct trace_process process = { .parent = TRACE_NONE, .exe = (char *)"" };
+	struct language language;
+	struct interner interner;
+	struct code_table code;
+	struct writer *writer;
+	frame_id first, unknown;
+	int fd;
+
+	writer = new_writer(&fd);
+	code = (struct code_table){ .writer = writer };
+	interner_init(&interner, writer);
+	language_init(&language, &interner, false);
+	writer_add_process(writer, &process);
+	first = first_frame(writer, &code, NULL, module_of(0, 0x10000, 5), 0);
+	CHECK(first != 0);
+	CHECK_EQ(first, first_frame(writer, &code, NULL, module_of(0, 0x70000, 5), 0));
+	// Another file by that name, and a frame that a signal interrupted.
+	CHECK(first_frame(writer, &code, NULL, module_of(0, 0x70000, 6), 0) != first);
+	CHECK(first_frame(writer, &code, NULL, module_of(0, 0x10000, 5), SEGMENT_FRAME_EXACT_PC) !=
+	      first);
+	// What an evaluator is in one process may be none in another.
+	CHECK(first_frame(writer, &code, &language, module_of(0, 0x10000, 5),
+			  SEGMENT_FRAME_EVALUATOR) != first);
+	CHECK_EQ(first, first_frame(writer, &code, &language, module_of(0, 0x30000, 5), 0));
+	// Of which file it is not known what it is.
+	unknown = first_frame(writer, &code, NULL, module_of(0, 0x10000, 0), 0);
+	CHECK(first_frame(writer, &code, NULL, module_of(0, 0x10000, 0), 0) != unknown);
+	// No file's: each its own.
+	CHECK(first_frame(writer, NULL, NULL, module_of(0, 0x10000, 5), 0) != first);
+	language_fini(&language);
+	interner_fini(&interner);
+	code_table_fini(&code);
 	writer_free(writer);
 	close(fd);
 }

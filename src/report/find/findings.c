@@ -362,6 +362,16 @@ static bool is_wrapper(struct findings *findings, frame_id frame)
 	return true;
 }
 
+// A parent comes before its child, unless the trace is damaged.
+process_id findings_family(const struct reader *reader, process_id id)
+{
+	const struct trace_process *process = reader_process(reader, id);
+
+	while (process && process->start == TRACE_START_FORK && process->parent < process->id)
+		process = reader_process(reader, process->parent);
+	return process ? process->id : id;
+}
+
 // The innermost frame that is the program's own: a stack that begins there, since stacks are
 // chains of (frame, caller). It is kept by stack, as each finding asks for it.
 stack_id findings_user(struct findings *findings, stack_id stack)

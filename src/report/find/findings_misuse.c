@@ -246,6 +246,16 @@ static struct call call_of(struct findings *findings, stack_id stack, const char
 
 enum { HAS_NEW = 1, HAS_DELETE = 2 }; // of modules whose operators are seen
 
+// Which of them were seen in a module, by the forked processes of one program: in another one the
+// same file may be bound to others' operators.
+static uint64_t *seen_of(const struct findings *findings, struct map *seen, process_id process,
+			 module_id module)
+{
+	process_id family = findings_family(findings->asked->reader, process);
+
+	return map_put(seen, (uint64_t)family << 32 | module, NULL);
+}
+
 // Whether these belong together. Aligned memory of malloc's family is freed by free.
 static bool is_matched(const struct call *begun, const struct call *ended)
 {
@@ -308,24 +318,25 @@ static const char *own_operators(const struct findings *findings, process_id id)
 	return NULL;
 }
 
-// One finding for each pair of lines. A module counts only if both its new and its delete were seen
-// by the recorder's own operators: else a call may have been bound to another library's, and looks
-// like malloc or free.
+// One finding for each pair of lines of a process. A module counts only if both its new and its
+// delete were seen by the recorder's own operators: else a call may have been bound to another
+// library's, and looks like malloc or free.
 static void look_for_mismatches(struct findings *findings, const struct findings_kind *kind,
-				const uint8_t *seen)
+				struct map *seen)
 {
 	const struct findings_facts *facts = findings->facts;
-	struct map told = { 0 };
+	struct map lines = { 0 }, told = { 0 }; // pairs of lines have numbers
 	const char *own, *last = NULL;
 
 	for (size_t i = 0; i < facts->pairs_count; i++) {
 		const struct findings_pair *pair = &facts->pairs[i];
 		struct call begun = call_of(findings, pair->stack, "operator new");
 		struct call ended = call_of(findings, pair->freed_by, "operator delete");
+		uint64_t *number;
 		bool added;
 
 		if (is_matched(&begun, &ended) || !begun.module || begun.module != ended.module ||
-		    seen[begun.module] != (HAS_NEW | HAS_DELETE))
+		    *seen_of(findings, seen, pair->process, begun.module) != (HAS_NEW | HAS_DELETE))
 			continue;
 		own = own_operators(findings, pair->process);
 		if (own && (!last || strcmp(own, last) != 0))
@@ -336,35 +347,41 @@ static void look_for_mismatches(struct findings *findings, const struct findings
 		last = own ? own : last;
 		if (own)
 			continue;
-		map_put(&told, (uint64_t)begun.frame << 32 | ended.frame, &added);
+		number = map_put(&lines, (uint64_t)begun.frame << 32 | ended.frame, &added);
+		if (added)
+			*number = lines.count;
+		map_put(&told, (uint64_t)pair->process << 32 | *number, &added);
 		if (added)
 			tell_mismatch(findings, kind, pair, &begun, &ended);
 	}
-	map_fini(&told);
+	MAP_FINI(&lines, &told);
 }
 
 // Two rounds over the pairs: the first finds which modules call which operators, the second judges.
-// `seen` is by module; module 0 takes what has no frame of its own and is never judged.
+// Module 0 takes what has no frame of its own and is never judged.
 bool findings_mismatch(struct findings *findings, const struct findings_kind *kind, struct err *)
 {
 	const struct findings_facts *facts = findings->facts;
-	uint8_t *seen = mem_alloc(reader_modules_count(findings->asked->reader) + 1, 1);
+	struct map seen = { 0 };
 	bool nameless = false;
 
 	for (size_t i = 0; i < facts->pairs_count; i++) {
-		struct call begun = call_of(findings, facts->pairs[i].stack, "operator new");
-		struct call ended = call_of(findings, facts->pairs[i].freed_by, "operator delete");
+		const struct findings_pair *pair = &facts->pairs[i];
+		struct call begun = call_of(findings, pair->stack, "operator new");
+		struct call ended = call_of(findings, pair->freed_by, "operator delete");
 
 		nameless = nameless || begun.nameless || ended.nameless;
-		seen[begun.module] |= begun.by_operator ? HAS_NEW : 0;
-		seen[ended.module] |= ended.by_operator ? HAS_DELETE : 0;
+		if (begun.by_operator)
+			*seen_of(findings, &seen, pair->process, begun.module) |= HAS_NEW;
+		if (ended.by_operator)
+			*seen_of(findings, &seen, pair->process, ended.module) |= HAS_DELETE;
 	}
-	look_for_mismatches(findings, kind, seen);
+	look_for_mismatches(findings, kind, &seen);
 	if (nameless)
 		findings_miss(findings, kind,
 			      "needs the names of the recorder that made the trace, and it is "
 			      "another one now (tidemark record --bundle)");
-	mem_free(seen);
+	map_fini(&seen);
 	return true;
 }
 

@@ -459,12 +459,13 @@ bool findings_free_pages(struct findings *findings, const struct findings_kind *
 // What one line of one process held at the peak.
 struct held {
 	uint32_t line;
+	process_id family; // what was started by itself has nothing that could be shared
 	process_id process;
 	stack_id stack; // the one with most of them, `stack_bytes`
 	uint64_t stack_bytes, bytes;
 };
 
-SORT_ORDER(by_line, struct held, SORT_RISES(line), SORT_RISES(process))
+SORT_ORDER(by_line, struct held, SORT_RISES(line), SORT_RISES(family), SORT_RISES(process))
 
 // Sums of equal line and process; returns how many.
 static size_t merge_held(struct held *list, size_t count)
@@ -489,10 +490,10 @@ static size_t merge_held(struct held *list, size_t count)
 	return merged;
 }
 
-// Of [first, last), one frame's: those that hold at least half of what the largest does. For
-// example 16 workers of which each holds 40 MiB of one line, made after the fork: 640 MiB for what
-// could be in shared memory before it. One process that holds all of it is no finding. What could
-// be saved is all but the largest, as one copy has to be somewhere.
+// Of [first, last), one line's and family's: those that hold at least half of what the largest
+// does. For example 16 workers of which each holds 40 MiB of one line, made after the fork: 640 MiB
+// for what could be in shared memory before it. One process that holds all of it is no finding.
+// What could be saved is all but the largest, as one copy has to be somewhere.
 static void judge_held(struct findings *findings, const struct findings_kind *kind,
 		       const struct held *list, size_t first, size_t last)
 {
@@ -549,6 +550,7 @@ bool findings_processes(struct findings *findings, const struct findings_kind *k
 		ASSERT(count <= i);
 		list[count++] = (struct held){
 			.line = findings_line(findings, sites[i].stack),
+			.family = findings_family(reader, sites[i].process),
 			.process = sites[i].process,
 			.stack = sites[i].stack,
 			.stack_bytes = sites[i].at_peak.bytes,
@@ -557,7 +559,8 @@ bool findings_processes(struct findings *findings, const struct findings_kind *k
 	}
 	count = merge_held(list, count);
 	for (size_t first = 0, last; first < count; first = last) {
-		for (last = first + 1; last < count && list[last].line == list[first].line;)
+		for (last = first + 1; last < count && list[last].line == list[first].line &&
+				       list[last].family == list[first].family;)
 			last++;
 		judge_held(findings, kind, list, first, last);
 	}

@@ -181,6 +181,10 @@ void findings_command(const struct findings *findings, struct finding *finding, 
 void findings_miss(struct findings *findings, const struct findings_kind *kind, const char *format,
 		   ...) __attribute__((format(printf, 3, 4)));
 
+// The process that one was forked from, and that was forked from none. Of processes of one program
+// that were started one by one frames are the same, and all else is not.
+process_id findings_family(const struct reader *reader, process_id id);
+
 // The stack from the innermost frame on that does not allocate for somebody else; 0: it has none.
 stack_id findings_user(struct findings *findings, stack_id stack);
 
