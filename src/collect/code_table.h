@@ -4,7 +4,8 @@
 // known by its file and its offset in there, and belongs to the module of the process that was the
 // first to have that file; stacks are made of frames, and are then the same too. For example, of
 // libc mapped at 0x7f10000 in process 0, as module 4, and at 0x7f80000 in process 1, as module 9,
-// offset 0x123 is the frame 0x7f10123 of module 4 in both.
+// offset 0x123 is the frame 0x7f10123 of module 4 in both. A line of an interpreted program is
+// known by the names of its function and its file, and its number.
 //
 // Files are the same if all that the trace says of them is. One of which it says too little is a
 // file of its own each time: without a build-id, and without a size and a time of change.
@@ -26,6 +27,11 @@ struct code_table {
 	size_t count, capacity;
 	struct index_set known; // those that another module may be
 	struct map frames;      // by file, marks and offset
+
+	struct code_function *functions; // of interpreted programs
+	size_t functions_count, functions_capacity;
+	struct index_set functions_known;
+	struct map lines; // function << 32 | line -> frame
 };
 
 void code_table_fini(struct code_table *table); // accepts { 0 }
@@ -38,3 +44,8 @@ uint32_t code_table_file(struct code_table *table, const struct trace_module *mo
 enum { CODE_TABLE_MARKS = 4 };
 frame_id code_table_frame(struct code_table *table, uint32_t file, uint64_t offset, uint32_t flags,
 			  uint32_t marks);
+
+// The frame of a line of an interpreted program, which has its name in the trace. Both texts are
+// copied.
+frame_id code_table_line(struct code_table *table, const char *function, const char *file,
+			 uint32_t line);

@@ -77,6 +77,10 @@ static frame_id add_source(struct frame_map *map, uint32_t id, uint64_t pc)
 	};
 
 	(void)MEM_REACH(map->ids, map->ids_capacity, id);
+	if (known && map->code != NULL) {
+		map->ids[id] = code_table_line(map->code, name.function, name.file, name.line);
+		return map->ids[id];
+	}
 	map->ids[id] = writer_add_frame(map->writer, 0, pc, TRACE_FRAME_SOURCE);
 	writer_add_name(map->writer, map->ids[id], &name, 1);
 	return map->ids[id];

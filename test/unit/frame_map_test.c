@@ -1,6 +1,7 @@
 // A guest's frames become the trace's, and a forked child goes on with its parent's.
 #include "collect/frame_map.h"
 
+#include "base/mem.h"
 #include "collect/language.h"
 #include "test/test.h"
 
@@ -195,6 +196,46 @@ TEST(frame_map_gives_one_frame_to_a_place_in_a_file_of_several_processes)
 	CHECK(first_frame(writer, NULL, NULL, module_of(0, 0x10000, 5), 0) != first);
 	language_fini(&language);
 	interner_fini(&interner);
+	code_table_fini(&code);
+	writer_free(writer);
+	close(fd);
+}
+
+// Line 7 of the function with that number in a process.
+static frame_id line_of(struct writer *writer, struct code_table *code, uint32_t number,
+			const char *function, const char *file)
+{
+	struct frame_map map;
+	frame_id frame;
+
+	frame_map_init(&map, writer, &parent_segment, parent_frames);
+	map.code = code;
+	if (function)
+		frame_map_add_code(&map, number, mem_copy_text(function), mem_copy_text(file));
+	parent_frames[1] = (struct segment_frame){ .pc = (uint64_t)number << 32 | 7,
+						   .flags = SEGMENT_FRAME_PYTHON };
+	frame = frame_map_get(&map, 1);
+	frame_map_fini(&map);
+	return frame;
+}
+
+TEST(frame_map_gives_one_frame_to_a_line_of_a_program_that_several_processes_interpret)
+{
+	struct code_table code;
+	struct writer *writer;
+	frame_id first, unknown;
+	int fd;
+
+	writer = new_writer(&fd);
+	code = (struct code_table){ .writer = writer };
+	first = line_of(writer, &code, 3, "parse", "a.py");
+	CHECK(first != 0);
+	CHECK_EQ(first, line_of(writer, &code, 5, "parse", "a.py"));
+	CHECK(line_of(writer, &code, 3, "parse", "b.py") != first);
+	CHECK(line_of(writer, &code, 3, "print", "a.py") != first);
+	CHECK(line_of(writer, NULL, 3, "parse", "a.py") != first);
+	unknown = line_of(writer, &code, 3, NULL, NULL);
+	CHECK(line_of(writer, &code, 3, NULL, NULL) != unknown);
 	code_table_fini(&code);
 	writer_free(writer);
 	close(fd);
