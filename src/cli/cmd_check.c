@@ -12,6 +12,7 @@
 #include "os/file.h"
 #include "os/identity.h"
 #include "report/find/check.h"
+#include "report/table/query_write.h"
 #include "trace/fresh.h"
 
 #include <stdio.h>
@@ -412,6 +413,18 @@ static bool read_runs(const struct request *request, struct runs *runs, struct e
 	return true;
 }
 
+static void warn(const struct runs *runs)
+{
+	const struct query_context *shown[CHECK_FIGURES + 1];
+	const char **notes;
+	size_t count = query_write_notes(shown, check_shown(&runs->check, shown), &notes);
+
+	query_options_warn_before(&cmd_check, &runs->asked[0], NULL);
+	for (size_t i = 0; i < count; i++)
+		args_warn(&cmd_check, "symbols: %s", notes[i]);
+	mem_free(notes);
+}
+
 // The exit code says whether limits were kept; what could not be written weighs more.
 static int answer(const struct request *request, const struct runs *runs)
 {
@@ -435,7 +448,7 @@ static int answer(const struct request *request, const struct runs *runs)
 	if (!sink_ok(&sink, &err) || !write_files(request, &page, &err))
 		code = args_fail(&cmd_check, &err);
 	if (request->options.print.json || request->markdown || generates(request))
-		query_options_warn(&cmd_check, &runs->asked[0], NULL);
+		warn(runs);
 	return code;
 }
 

@@ -2,6 +2,7 @@
 # parallel: yes
 """diff of two builds of one program, and of two runs: what does not change what a reader sees does not
 part stacks."""
+import json
 import os
 import shutil
 import subprocess
@@ -153,6 +154,13 @@ def what_a_text_says_of_symbols_its_other_forms_say():
             notes = notes["before"]
         assert text == any(needle in note for note in notes) == (needle in as_json.stderr), (words, text, notes)
         assert text or words[0] in ("growth", "transients", "map", "pins"), words
+    # Of several runs the one whose places are shown, whichever it is.
+    run("record", "-q", "-f", "-o", "true.tide", "--", "/bin/true")
+    for runs in ((old, "true.tide"), ("true.tide", old)):
+        words = ("check", *runs, "--max-live-at-exit", "1")
+        told = run(*words, "--json", check=1)
+        assert any(needle in note for note in json.loads(told.stdout)["symbol_notes"]), runs
+        assert needle in told.stderr and needle in " ".join(run(*words, check=1).stdout.split()), runs
     for words in (("window", "--csv"), ("active", "--csv"), ("diff", "bundled.1.tide", "--csv"),
                   ("check", "--max-live-at-exit", "1", "--markdown"), ("export", "--format", "folded"),
                   ("export", "--format", "csv")):

@@ -379,6 +379,24 @@ bool check_find(struct check *check, struct query_context *asked,
 	return true;
 }
 
+size_t check_shown(const struct check *check, const struct query_context *shown[CHECK_FIGURES + 1])
+{
+	size_t count = 0;
+
+	ASSERT(check->asked);
+	shown[count++] = check->asked;
+	for (int figure = 0; figure < CHECK_FIGURES; figure++) {
+		const struct query_context *asked = check->rows[figure].asked;
+		bool known = !asked;
+
+		for (size_t i = 0; i < count && !known; i++)
+			known = shown[i] == asked;
+		if (!known)
+			shown[count++] = asked;
+	}
+	return count;
+}
+
 void check_fini(struct check *check)
 {
 	for (int figure = 0; figure < CHECK_FIGURES; figure++) {

@@ -104,6 +104,9 @@ struct check {
 	char *refusal;   // owned; why it is not judged, NULL: it is
 };
 
+// The runs of which something is shown, the first among them, each once: so many.
+size_t check_shown(const struct check *check, const struct query_context *shown[CHECK_FIGURES + 1]);
+
 // False: a filter that cannot be honoured, an index that cannot be read.
 bool check_find(struct check *check, struct query_context *asked,
 		const struct check_options *options, struct err *err);

@@ -85,6 +85,7 @@ static void write_unused(const struct check_page *page, struct json *json)
 void check_json(const struct check_page *page, struct sink *sink)
 {
 	const struct check *check = page->check;
+	const struct query_context *shown[CHECK_FIGURES + 1];
 	struct json json;
 
 	json_begin(&json, sink, true, "tidemark-check-1");
@@ -99,7 +100,7 @@ void check_json(const struct check_page *page, struct sink *sink)
 	for (int figure = 0; figure < CHECK_FIGURES; figure++)
 		write_row(&check->rows[figure], &json);
 	json_array_end(&json);
-	query_write_end(check->asked, &json);
+	query_write_end_of_several(shown, check_shown(check, shown), &json);
 }
 
 // ---- places in the source ----

@@ -170,6 +170,9 @@ void check_text(const struct check_page *page, struct sink *sink)
 	struct paper paper = { .sink = sink, .colour = page->colour, .width = page->width };
 	struct stack_text stacks = query_write_stacks(check->asked, &paper, FIGURES_COLUMNS,
 						      CALLERS_SHOWN, page->all_frames);
+	const struct query_context *shown[CHECK_FIGURES + 1];
+	const char **notes;
+	size_t notes_count;
 
 	query_write_headline(check->asked, &paper);
 	for (int figure = 0; figure < CHECK_FIGURES; figure++) {
@@ -189,7 +192,12 @@ void check_text(const struct check_page *page, struct sink *sink)
 	write_suppressed(page, &paper);
 	if (check->refusal)
 		paper_paragraph(&paper, PAPER_WARNING, "not judged", check->refusal);
-	query_write_last(check->asked, &stacks);
+	notes_count = query_write_notes(shown, check_shown(check, shown), &notes);
+	for (size_t i = 0; i < notes_count; i++)
+		paper_paragraph(&paper, PAPER_WARNING, "symbols", notes[i]);
+	mem_free(notes);
+	stack_text_hint(&stacks);
+	stack_text_fini(&stacks);
 }
 
 // ---- Markdown ----

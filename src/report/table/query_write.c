@@ -10,6 +10,7 @@
 #include "report/table/lines.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 // ---- for people ----
 
@@ -103,6 +104,46 @@ void query_write_end(const struct query_context *asked, struct json *json)
 {
 	write_symbol_notes(asked, json, "symbol_notes");
 	json_end(json);
+}
+
+static bool is_in(const char *const *lines, size_t count, const char *line)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(lines[i], line) == 0)
+			return true;
+	return false;
+}
+
+size_t query_write_notes(const struct query_context *const *asked, size_t count,
+			 const char ***notes)
+{
+	size_t notes_count = 0, capacity = 0;
+
+	ASSERT(asked && notes);
+	*notes = NULL;
+	for (size_t i = 0; i < count; i++) {
+		const char *const *lines;
+		size_t lines_count = symbols_notes(asked[i]->symbols, &lines);
+
+		for (size_t k = 0; k < lines_count; k++)
+			if (!is_in(*notes, notes_count, lines[k]))
+				*MEM_ADD(*notes, notes_count, capacity) = lines[k];
+	}
+	return notes_count;
+}
+
+void query_write_end_of_several(const struct query_context *const *asked, size_t count,
+				struct json *json)
+{
+	const char **notes;
+	size_t notes_count = query_write_notes(asked, count, &notes);
+
+	json_kv_array(json, "symbol_notes");
+	for (size_t i = 0; i < notes_count; i++)
+		json_string(json, notes[i]);
+	json_array_end(json);
+	json_end(json);
+	mem_free(notes);
 }
 
 void query_write_end_of_two(const struct query_context *before, const struct query_context *after,

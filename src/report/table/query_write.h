@@ -24,9 +24,16 @@ void query_write_last(const struct query_context *asked, struct stack_text *stac
 // "warnings": […].
 void query_write_warnings(const struct query_context *asked, struct json *json);
 
+// What is said of symbols by several questions, each note once; the list is the caller's to free.
+size_t query_write_notes(const struct query_context *const *asked, size_t count,
+			 const char ***notes);
+
 // "symbol_notes": which symbols could not be used; and the end of the answer. They come last, since
 // files are only opened for what is named. Of a comparison those of each side.
 void query_write_end(const struct query_context *asked, struct json *json);
+// Of several runs, each note once.
+void query_write_end_of_several(const struct query_context *const *asked, size_t count,
+				struct json *json);
 void query_write_end_of_two(const struct query_context *before, const struct query_context *after,
 			    struct json *json);
 
