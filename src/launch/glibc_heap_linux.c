@@ -16,11 +16,15 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "collect/maps_text.h"
+#include "collect/proc_memory.h"
 #include "launch/narrow_linux.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 static const struct glibc_heap_layout glibc_heap_wide = {
 	.word = 8,
@@ -382,6 +386,7 @@ static bool glibc_heap_is_mapped(const struct glibc_heap_walk *walk, uint64_t at
 {
 	uint64_t words[2];
 
+	*size = 0;
 	if (!glibc_heap_words(walk, at, words, 2))
 		return false;
 	*size = words[1] & ~(uint64_t)GLIBC_HEAP_FLAGS;
@@ -415,11 +420,15 @@ static uint64_t glibc_heap_find_aligned(const struct glibc_heap_walk *walk, uint
 
 // Several blocks may be in one line of the kernel's list, which joins mappings that touch; heaps of
 // other arenas may be between them, and are stepped over as a whole. Else page by page: a block
-// with a mapping of its own begins at a page.
-static void glibc_heap_walk_mapping(struct glibc_heap_walk *walk, uint64_t page, uint64_t end,
-				    uint64_t *bytes)
+// with a mapping of its own begins at a page, which its header has touched. To read of pages that
+// were never touched would make some there, and a database may have gigabytes of them: after one
+// that has zeros they are passed over.
+static void glibc_heap_walk_mapping(struct glibc_heap_walk *walk, int pagemap, uint64_t page,
+				    uint64_t end, uint64_t *bytes)
 {
 	ASSERT(page <= end);
+	if (pagemap >= 0)
+		page = proc_memory_touched(pagemap, page, end);
 	while (page < end && walk->heap->mapped < walk->mapped_count) {
 		const uint64_t *heap =
 			page % walk->layout->heap_bytes ? NULL : map_find(&walk->heaps, page);
@@ -432,6 +441,8 @@ static void glibc_heap_walk_mapping(struct glibc_heap_walk *walk, uint64_t page,
 		at = page + walk->layout->lead;
 		if (!glibc_heap_is_mapped(walk, at, at - page, end, &size)) {
 			page += GLIBC_HEAP_PAGE;
+			if (pagemap >= 0 && size == 0)
+				page = proc_memory_touched(pagemap, page, end);
 			continue;
 		}
 		at = glibc_heap_find_aligned(walk, at, &size);
@@ -449,12 +460,18 @@ static bool glibc_heap_walk_mapped(struct glibc_heap_walk *walk)
 	const char *at = NULL;
 	struct maps_line line;
 	uint64_t bytes = 0;
+	char path[48];
+	int pagemap;
 
 	if (walk->mapped_count == 0)
 		return true;
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)walk->pid);
+	pagemap = open(path, O_RDONLY | O_CLOEXEC);
 	while (glibc_heap_next_mapping(walk->objects, &at, &line))
 		if (glibc_heap_is_data(&line) && !line.inode && line.path_length == 0)
-			glibc_heap_walk_mapping(walk, line.start, line.end, &bytes);
+			glibc_heap_walk_mapping(walk, pagemap, line.start, line.end, &bytes);
+	if (pagemap >= 0)
+		close(pagemap);
 	return (walk->heap->mapped == walk->mapped_count && bytes == walk->mapped_bytes) ||
 	       glibc_heap_fail(walk, "its blocks with mappings of their own were not all found");
 }

@@ -103,6 +103,11 @@ def maps_of(pid):
         return maps.read()
 
 
+def page_tables_of(pid):
+    with open(f"/proc/{pid}/status", encoding="utf-8") as status:
+        return int(re.search(r"^VmPTE:\s+(\d+) kB", status.read(), re.M)[1])
+
+
 def unread(answer):
     """A busy machine may have taken the processor from a thread in malloc at each of thirty stops."""
     return any("in its allocator whenever it was stopped" in line for line in answer["trace"]["warnings"])
@@ -157,8 +162,11 @@ def twenty_times_in_a_row_nothing_is_lost_and_nothing_stays():
 def the_memory_of_a_program_that_waits_is_known():
     """Its threads make no call while they are looked at. What it had mapped is its own, or a stack of theirs."""
     running = Running([looper()[0], str(THREADS), str(KEPT), "waits"]).ready()
+    tables = page_tables_of(running.pid)
     ended = attach(running, "--duration", "300ms")
     check(" 0 allocations" in ended.err, ended.err)
+    # To look at each of the 65,536 pages that it has not used would make 512 KiB of tables.
+    check(page_tables_of(running.pid) - tables < 256, f"{page_tables_of(running.pid)} KiB of page tables, {tables} before")
     ended = run([TIDEMARK, "reconcile", "--json", "t.tide"])
     equal(0, ended.code, ended.err)
     lines = {line["line"]: line for line in json.loads(ended.out)["lines"]}

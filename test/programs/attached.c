@@ -7,10 +7,10 @@
 // handler for half of the time, most often one that has interrupted malloc; at "bins" each has a
 // hundred thousand small free blocks side by side, and one call that joins them takes milliseconds
 // (malloc_consolidate); at "full" no address is free for 8 TiB below the libraries, and the main
-// thread uses 7 MiB of stack at the end; at "waits" no thread calls malloc, and the last that is
-// mapped are 8 MiB, which are used. Of what is recorded in between it must be true that nothing is
-// lost, that each block of these sizes is freed by who has it, and that stacks lead to main or to
-// the thread's start.
+// thread uses 7 MiB of stack at the end; at "waits" no thread calls malloc, and what is mapped
+// are 1 MiB by malloc, 256 MiB that are not used and, at last, 8 MiB that are. Of what is recorded
+// in between it must be true that nothing is lost, that each block of these sizes is freed by who
+// has it, and that stacks lead to main or to the thread's start.
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -86,6 +86,19 @@ static int use_stack(int pages)
 	return pages ? use_stack(pages - 1) + page[0] - (char)pages : 0;
 }
 
+// A block with a mapping of its own, memory that is never used, and some that is.
+static void map_more(void)
+{
+	const int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+
+	malloc(1 << 20);
+	// In huge pages there would be no tables.
+	madvise(mmap(NULL, 256 << 20, PROT_READ | PROT_WRITE, how, -1, 0), 256 << 20,
+		MADV_NOHUGEPAGE);
+	mmap(NULL, 8192, PROT_NONE, how, -1, 0); // or the next would be one with that
+	memset(mmap(NULL, 8 << 20, PROT_READ | PROT_WRITE, how, -1, 0), 1, 8 << 20);
+}
+
 static void *go_round(void *argument)
 {
 	long number = (long)(intptr_t)argument;
@@ -140,9 +153,7 @@ int main(int argc, char **argv)
 	for (long i = 0; i < threads_count; i++)
 		pthread_create(&threads[i], NULL, go_round, (void *)(intptr_t)i);
 	if (waits)
-		memset(mmap(NULL, 8 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-			    0),
-		       1, 8 << 20);
+		map_more();
 	sigemptyset(&timer);
 	sigaddset(&timer, SIGALRM);
 	pthread_sigmask(SIG_BLOCK, &timer, NULL); // it is for the others
