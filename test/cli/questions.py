@@ -207,6 +207,16 @@ def a_recording_that_was_paused_says_so_above_every_answer():
 
 
 @test
+def one_that_was_resumed_and_paused_again_is_not_called_not_resumed():
+    with open("again.txt", "w", encoding="ascii") as file:
+        file.write(SMALL.replace("@1000", "@500 pause p t\n@600 resume p t\n@1000")
+                   .replace("@6000", "@5500 pause p t\n@6000"))
+    run("dump", "--force", "-a", "again.txt", "-o", "again.tide")
+    shown = " ".join(run("report", "again.tide").stdout.split())
+    check("paused, first at 500 ns, and was resumed and paused again, from 5.500 us to the end:" in shown, shown)
+
+
+@test
 def a_program_that_a_script_started_is_the_program_alone():
     for name, before in [("script", "process s pid=1 exe=\"/bin/sh\"\nthread v s tid=1\n"),
                          ("alone", "")]:

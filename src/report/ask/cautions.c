@@ -27,7 +27,8 @@ static void tell_pauses(const struct reader *reader, void (*tell)(void *context,
 			void *context)
 {
 	uint64_t first_ns = UINT64_MAX;
-	uint32_t paused = 0, stopped = 0;
+	uint64_t again_ns = 0; // the last pause that had no end, of those that are not the first
+	uint32_t paused = 0, never = 0, again = 0;
 	struct str text = { 0 };
 
 	for (process_id id = 0; id < reader_processes_count(reader); id++) {
@@ -36,21 +37,29 @@ static void tell_pauses(const struct reader *reader, void (*tell)(void *context,
 		if (!process->paused)
 			continue;
 		paused++;
-		// Its last pause is after its last resume, or there was no resume.
-		stopped += process->paused_last_ns > process->resumed_last_ns ||
-			   process->resumed_last_ns == 0;
+		if (process->resumed_last_ns == 0) {
+			never++;
+		} else if (process->paused_last_ns > process->resumed_last_ns) {
+			again++;
+			if (process->paused_last_ns > again_ns)
+				again_ns = process->paused_last_ns;
+		}
 		if (process->paused_first_ns < first_ns)
 			first_ns = process->paused_first_ns;
 	}
 	if (!paused)
 		return;
-	ASSERT(stopped <= paused);
+	ASSERT(never + again <= paused);
 	str_format(&text, "recording was paused, first at %s", STR_DURATION(first_ns));
 	if (paused > 1)
 		str_format(&text, ", in %" PRIu32 " processes", paused);
-	if (stopped)
+	if (never)
 		str_format(&text, ", and %s not resumed",
-			   stopped == paused ? "was" : "in some of them was");
+			   never == paused ? "was" : "in some of them was");
+	if (again)
+		str_format(&text, ", and %sresumed and paused again, from %s to the end",
+			   again == paused ? "was " : "in some of them was ",
+			   STR_DURATION(again_ns));
 	str_add(&text, ": what was allocated meanwhile is in no figure");
 	tell(context, str_get(&text));
 	str_fini(&text);
