@@ -228,6 +228,19 @@ static bool write_answer(const struct request *request, struct query_context *as
 	return sink_ok(&sink, err);
 }
 
+// What so many runs, and as many of another version, are enough for. One and one are compared
+// exactly; check asks only whether there is more.
+static const char *next_of(uint64_t runs)
+{
+	if (runs == 1 || significance_possible(runs, runs, false))
+		return "tidemark diff OLD… --against NEW…, or tidemark check RUNS… --baseline FILE "
+		       "--update";
+	if (significance_possible(runs, runs, true))
+		return "tidemark check RUNS… --baseline FILE --update (tidemark diff needs --runs "
+		       "4)";
+	return "tidemark bench --runs 4 (so few can be compared with no others)";
+}
+
 // `read` is how many traces were opened, also where the next one could not be: so many are closed.
 static int answer(const struct request *request)
 {
@@ -241,16 +254,25 @@ static int answer(const struct request *request)
 	if (!write_answer(request, asked, checks, &read, &err))
 		code = args_fail(&cmd_bench, &err);
 	else if (!request->print.json)
-		fprintf(stderr,
-			"tidemark: traces %s … %s; next: tidemark diff OLD… --against NEW…, or "
-			"tidemark check RUNS… --baseline FILE --update\n",
-			request->paths[0], request->paths[request->runs - 1]);
+		fprintf(stderr, "tidemark: traces %s … %s; next: %s\n", request->paths[0],
+			request->paths[request->runs - 1], next_of(request->runs));
 	for (uint64_t run = 0; run < read; run++) {
 		check_fini(&checks[run]);
 		query_context_close(&asked[run]);
 	}
 	MEM_FREE(checks, asked);
 	return code;
+}
+
+// Before the time is spent.
+static void tell_few(const struct request *request)
+{
+	if (request->runs == 1 || significance_possible(request->runs, request->runs, false))
+		return;
+	fprintf(stderr,
+		"tidemark: --runs %llu: to tell two versions apart tidemark diff needs 4 runs of "
+		"each, and tidemark check 3\n",
+		(unsigned long long)request->runs);
 }
 
 static int run(int argc, char **argv)
@@ -263,7 +285,7 @@ static int run(int argc, char **argv)
 		code = request.args.exit_code;
 	else if (!name_runs(&request, &err))
 		code = args_fail(&cmd_bench, &err);
-	else if ((code = record_all(&request)) == 0)
+	else if (tell_few(&request), (code = record_all(&request)) == 0)
 		code = answer(&request);
 	for (uint64_t i = 0; request.paths && i < request.runs; i++)
 		mem_free(request.paths[i]);

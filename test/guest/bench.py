@@ -47,6 +47,22 @@ def what_differs_is_said_with_its_least_and_its_most():
 
 
 @test
+def what_too_few_runs_are_enough_for_is_said_before_and_after():
+    for runs, first, last in (("2", "needs 4 runs of each", "tidemark bench --runs 4"),
+                              ("3", "needs 4 runs of each", "tidemark check RUNS… --baseline FILE"),
+                              ("4", "", "tidemark diff OLD… --against NEW…")):
+        lines = run("bench", "-f", "--runs", runs, "-o", "few", "--", *SAME).stderr.splitlines()
+        check(first in lines[0] and f"next: {last}" in lines[-1], runs, lines)
+        equal(2 if first else 1, len(lines), lines)
+    for prefix in "old", "new":
+        run("bench", "-f", "--runs", "3", "-o", prefix, "--", *SAME)
+    old, new = sorted(glob.glob("old.*.tide")), sorted(glob.glob("new.*.tide"))
+    check("too few" in refused("diff", *old, "--against", *new))
+    run("check", *old, "--baseline", "few.baseline", "--update")
+    run("check", *new, "--baseline", "few.baseline")
+
+
+@test
 def a_run_that_fails_ends_it_with_its_code():
     done = run("bench", "--runs", "3", "-o", "fails", "--", "/bin/sh", "-c", "exit 7", check=7)
     check("run 1 ended with exit code 7: not measured" in done.stderr and not done.stdout, done)
