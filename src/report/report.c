@@ -660,14 +660,14 @@ bool report_runs_on(const struct report *report)
 		if (reader_process(reader, id)->exit != TRACE_EXIT_UNKNOWN)
 			return false;
 	}
-	return any && report->complete;
+	return any;
 }
 
 const char *report_ending(const struct report *report, process_id id, char out[static 48])
 {
 	const struct trace_process *process = reader_process(report->asked->reader, id);
 
-	if (process->exit == TRACE_EXIT_UNKNOWN && report->complete)
+	if (process->exit == TRACE_EXIT_UNKNOWN)
 		return "still running";
 	return report_exit_words(process, out);
 }

@@ -81,12 +81,25 @@ static void write_sampled(struct page *page, uint64_t mean_bytes)
 	str_fini(&text);
 }
 
+// Of what lives at the last event: the trace was cut there, the processes still ran, or they had
+// ended.
+static const char *live_label(const struct page *page, const char *cut, const char *end,
+			      const char *exit)
+{
+	uint64_t end_ns;
+
+	if (reader_lacks_events(page->report->asked->reader, &end_ns))
+		return cut;
+	return report_runs_on(page->report) ? end : exit;
+}
+
 // Two lines, then all that makes figures doubtful, before the first figure.
 static void write_headline(struct page *page)
 {
 	const struct heap_totals *totals = heap_totals(page->report->heap);
 	const struct trace_info *info = reader_info(page->report->asked->reader);
 	uint32_t processes = reader_processes_count(page->report->asked->reader);
+	uint64_t end_ns;
 	char text[48];
 
 	paper_foreign(&page->paper, PAPER_BOLD, *info->command ? info->command : "(no command)",
@@ -94,6 +107,8 @@ static void write_headline(struct page *page)
 	sink_text(page->paper.sink, "\n");
 	paper_format(&page->paper, PAPER_DIM, "%s, %s events", STR_DURATION(totals->duration_ns),
 		     STR_COUNT(totals->events));
+	if (reader_lacks_events(page->report->asked->reader, &end_ns))
+		paper_format(&page->paper, PAPER_DIM, " up to %s", STR_DURATION(end_ns));
 	if (processes == 1)
 		paper_format(&page->paper, PAPER_DIM, ", process %" PRIu32 ", %s",
 			     reader_process(page->report->asked->reader, 0)->pid,
@@ -283,7 +298,7 @@ static void write_totals(struct page *page)
 		write_late(page);
 	}
 
-	write_label(page, report_runs_on(page->report) ? "live at end" : "live at exit",
+	write_label(page, live_label(page, "live at cut", "live at end", "live at exit"),
 		    STR_BYTES(counts->live_at_exit.bytes));
 	paper_format(&page->paper, PAPER_PLAIN, "in %s block%s",
 		     STR_COUNT(counts->live_at_exit.count),
@@ -353,9 +368,9 @@ static void write_question(struct page *page, enum sites_question question)
 
 	ASSERT(question < SITES_QUESTIONS_COUNT);
 	paper_text(&page->paper, PAPER_BOLD,
-		   question == SITES_LIVE_AT_EXIT && report_runs_on(page->report)
-			   ? "LIVE AT THE END"
-			   : titles[question]);
+		   question == SITES_LIVE_AT_EXIT ? live_label(page, "LIVE AT THE CUT",
+							       "LIVE AT THE END", titles[question])
+						  : titles[question]);
 	if (list.total.count == 0 && sampled(page) && question == SITES_TEMPORARY) {
 		paper_text(&page->paper, PAPER_DIM, "  samples cannot tell\n\n");
 		sites_list_fini(&list);

@@ -122,11 +122,15 @@ static void count_block(struct reader *reader, const struct block *block, uint64
 	case BLOCK_DEFS:
 		stats->defs_blocks++;
 		stats->defs_bytes += bytes;
+		if (stats->events_told < block->first_event)
+			stats->events_told = block->first_event;
 		break;
 	case BLOCK_EVENTS:
 		stats->events_blocks++;
 		stats->events += block->events_count;
 		stats->events_bytes += bytes;
+		stats->events_end = block->first_event + block->events_count;
+		stats->events_last_ns = block->last_ns;
 		break;
 	case BLOCK_BUNDLE:
 		stats->bundle_blocks++;
@@ -776,6 +780,12 @@ uint64_t reader_skipped(const struct reader *reader)
 uint64_t reader_unknown(const struct reader *reader)
 {
 	return reader->unknown_events + reader->defs.unknown + reader->stats.unknown_blocks;
+}
+
+bool reader_lacks_events(const struct reader *reader, uint64_t *end_ns)
+{
+	*end_ns = reader->stats.events_last_ns;
+	return !reader->end_seen && reader->stats.events_told > reader->stats.events_end;
 }
 
 const struct reader_stats *reader_stats(const struct reader *reader)

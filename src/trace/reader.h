@@ -160,6 +160,10 @@ bool reader_sound(const struct reader *reader);
 // recording at its beginning, and at its end.
 bool reader_is_windows(const struct reader *reader);
 const struct trace_info *reader_info(const struct reader *reader);
+// Whether it was cut so that notes (the end of a process, say) are in it, and events before them
+// are not; *end_ns: the time of the last event. Known at the end, as reader_ok is.
+bool reader_lacks_events(const struct reader *reader, uint64_t *end_ns);
+
 const struct trace_end *reader_end(const struct reader *reader); // NULL until read, or if cut
 uint64_t reader_bytes(const struct reader *reader);              // size of the file
 uint64_t reader_position(const struct reader *reader);           // bytes read, for a progress bar
@@ -174,7 +178,10 @@ struct reader_stats {
 	uint64_t events_bytes; // stored, headers included
 	uint64_t defs_bytes;
 	uint64_t bundle_bytes;
-	uint64_t last_ns;  // of the last event or note
+	uint64_t last_ns; // of the last event or note
+	// The last whole block of events ends at this number and time; and so many had come when
+	// the last definitions were written, which may be before them in the file.
+	uint64_t events_end, events_last_ns, events_told;
 	uint64_t whole_at; // offset after the last whole block
 };
 const struct reader_stats *reader_stats(const struct reader *reader);

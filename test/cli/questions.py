@@ -217,6 +217,42 @@ def one_that_was_resumed_and_paused_again_is_not_called_not_resumed():
 
 
 @test
+def a_trace_that_was_cut_says_where_its_events_end_and_what_lived_there():
+    with open("cut.txt", "w", encoding="ascii") as file:
+        file.write("process p pid=70 exe=\"/opt/tool\"\nthread t p tid=70 \"first\"\n"
+                   "stack one \"leaf_one\" < \"main\"\n")
+        for number in range(1, 70001):
+            file.write(f"@{number}000 t malloc one 0x{number << 6:x} {32 + number * 7919 % 1000}\n")
+        file.write("@70001000 end p exit=0\nend duration=70001000\n")
+    run("dump", "--force", "-a", "cut.txt", "-o", "whole.tide")
+    with open("whole.tide", "rb") as file:
+        whole = file.read()
+    shown = run("report", "whole.tide").stdout
+    check("exit 0" in shown and "live at exit" in shown and " up to " not in shown, shown)
+    cut = 0
+    for part in range(30, 100, 2):
+        with open("part.tide", "wb") as file:
+            file.write(whole[:len(whole) * part // 100])
+        shown = run("report", "part.tide").stdout
+        if "65,536 events" not in shown or "exit 0" not in shown:
+            continue
+        cut += 1
+        check("65,536 events up to 65.536 ms, process 70, exit 0" in shown, part, shown)
+        check("live at cut" in shown and "LIVE AT THE CUT" in shown and "at exit" not in shown.lower(), part, shown)
+        check(json.loads(run("report", "--json", "part.tide").stdout)["trace"]["events_end_ns"] == 65536000, part)
+    check(cut > 0, "no such part")
+
+
+@test
+def a_process_whose_end_a_trace_does_not_have_still_runs_there():
+    with open("runs.txt", "w", encoding="ascii") as file:
+        file.write(SMALL.replace("end duration=10000", "end duration=10000 why=\"stopped\""))
+    run("dump", "--force", "-a", "runs.txt", "-o", "runs.tide")
+    shown = run("report", "runs.tide").stdout
+    check("process 70, still running" in shown and "live at end" in shown and "LIVE AT THE END" in shown, shown)
+
+
+@test
 def a_program_that_a_script_started_is_the_program_alone():
     for name, before in [("script", "process s pid=1 exe=\"/bin/sh\"\nthread v s tid=1\n"),
                          ("alone", "")]:

@@ -235,17 +235,21 @@ void cautions_add_unlisted(const struct reader *reader, const struct space_total
 			   struct str *text)
 {
 	const struct trace_end *end = reader_end(reader);
+	const char *why =
+		end && end->events_lost
+			? "lost"
+			: "not seen (record --strict-vm sees those of the program's own code)";
+	uint64_t end_ns;
 
 	ASSERT(text);
+	if (reader_lacks_events(reader, &end_ns))
+		why = "cut off with the rest of the trace";
 	if (!totals->gone_bytes && !totals->unlisted_bytes)
 		return;
 	str_format(text,
 		   "by the calls that were recorded %s should be mapped that is not, and %s is "
 		   "mapped that should not be: some calls were %s",
-		   STR_BYTES(totals->gone_bytes), STR_BYTES(totals->unlisted_bytes),
-		   end && end->events_lost
-			   ? "lost"
-			   : "not seen (record --strict-vm sees those of the program's own code)");
+		   STR_BYTES(totals->gone_bytes), STR_BYTES(totals->unlisted_bytes), why);
 }
 
 // Turns are the moments at which the rate of sampling changed; log2 of 0 is each call. Before the
