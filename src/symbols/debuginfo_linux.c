@@ -14,6 +14,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "symbols/dies.h"
 #include "symbols/drive.h"
 #include "symbols/linetable.h"
 #include "symbols/nest.h"
@@ -22,7 +23,6 @@
 #include <string.h>
 
 enum {
-	DEPTH_MAX = 256,      // of the tree of DIEs that we follow
 	PIECES_MAX = 100000,  // ranges of one function
 	RANGES_MAX = 1 << 22, // of all functions of a unit: far more than code has
 	STEPS_MAX = 1 << 24,  // entries of range lists that we look at for one unit
@@ -45,6 +45,7 @@ struct unit {
 	uint8_t version;       // of its DWARF
 	bool has_ranges;
 	bool mangles; // its language writes types into names
+	bool cpp;     // it is C++
 	bool indexed;
 	struct linetable lines;
 	struct node *nodes;
@@ -60,6 +61,7 @@ struct debuginfo {
 	size_t units_count, units_capacity;
 	struct nest nest; // unit by address
 	struct map paths; // libdw's name of a file -> our path for it, owned
+	struct dies_names names;
 };
 
 // Ranges under construction.
@@ -111,20 +113,9 @@ static bool has_addresses(Dwarf_Die *die)
 // linkage name has one in the symbol table at most.
 static bool mangles(Dwarf_Die *die)
 {
-	switch (dwarf_srclang(die)) {
-	case DW_LANG_C_plus_plus:
-	case DW_LANG_C_plus_plus_03:
-	case DW_LANG_C_plus_plus_11:
-	case DW_LANG_C_plus_plus_14:
-	case 0x2b: // C++17
-	case 0x2d: // C++20
-	case DW_LANG_D:
-	case DW_LANG_ObjC_plus_plus:
-	case DW_LANG_Rust:
-		return true;
-	default:
-		return false;
-	}
+	int language = dwarf_srclang(die);
+
+	return dies_is_cpp(language) || language == DW_LANG_D || language == DW_LANG_Rust;
 }
 
 // A compilation unit with code. Units of types and partial units have none: what is in them is
@@ -150,6 +141,7 @@ static void add_unit(struct debuginfo *debuginfo, struct range_list *ranges, str
 	if (dwarf_cu_info(die->cu, &version, NULL, NULL, NULL, NULL, NULL, NULL) == 0)
 		unit->version = (uint8_t)version;
 	unit->mangles = mangles(&unit->die);
+	unit->cpp = dies_is_cpp(dwarf_srclang(&unit->die));
 	unit->has_ranges = has_addresses(die);
 	if (unit->has_ranges)
 		add_ranges(debuginfo, ranges, die, 1, (uint32_t)debuginfo->units_count);
@@ -246,6 +238,7 @@ void debuginfo_free(struct debuginfo *debuginfo)
 	while (map_next(&debuginfo->paths, &at, &name, &path))
 		mem_free((char *)path);
 	map_fini(&debuginfo->paths);
+	dies_names_fini(&debuginfo->names);
 	for (size_t i = 0; i < debuginfo->units_count; i++) {
 		linetable_fini(&debuginfo->units[i].lines);
 		nest_fini(&debuginfo->units[i].nest);
@@ -267,7 +260,7 @@ static bool may_hold_functions(Dwarf_Die *die)
 	case DW_TAG_subroutine_type:
 		return false;
 	default:
-		return dwarf_haschildren(die) == 1;
+		return true;
 	}
 }
 
@@ -301,32 +294,12 @@ static uint32_t visit(const struct debuginfo *debuginfo, struct unit *unit,
 	return at;
 }
 
-// Step to the next sibling. It must lie behind all that was visited: a malformed file could else
-// lead us in circles, or through the same DIEs again on each level.
-static bool step(Dwarf_Die *die, Dwarf_Off *last)
-{
-	if (dwarf_siblingof(die, die) != 0 || dwarf_dieoffset(die) <= *last)
-		return false;
-	*last = dwarf_dieoffset(die);
-	return true;
-}
-
-// The same for the first child.
-static bool descend(Dwarf_Die *die, Dwarf_Die *child, Dwarf_Off *last)
-{
-	if (!may_hold_functions(die) || dwarf_child(die, child) != 0 ||
-	    dwarf_dieoffset(child) <= *last)
-		return false;
-	*last = dwarf_dieoffset(child);
-	return true;
-}
-
 // Walk all of the unit's tree once, without recursion: `levels` is the path from the root to here.
 // At each DIE: make a node if it is code, go down if there may be more below, else on to the next
 // sibling, else up until there is one.
 static void index_unit(const struct debuginfo *debuginfo, struct unit *unit)
 {
-	struct level levels[DEPTH_MAX];
+	struct level levels[DIES_DEPTH_MAX];
 	struct range_list ranges = { 0 };
 	Dwarf_Attribute attribute;
 	Dwarf_Word lines;
@@ -345,11 +318,12 @@ static void index_unit(const struct debuginfo *debuginfo, struct unit *unit)
 		struct level *level = &levels[depth];
 		uint32_t node = visit(debuginfo, unit, &ranges, &level->die, level->node, depth);
 
-		if (depth + 1 < DEPTH_MAX && descend(&level->die, &levels[depth + 1].die, &last)) {
+		if (depth + 1 < DIES_DEPTH_MAX && may_hold_functions(&level->die) &&
+		    dies_descend(&level->die, &levels[depth + 1].die, &last)) {
 			levels[++depth].node = node;
 			continue;
 		}
-		while (!step(&levels[depth].die, &last)) {
+		while (!dies_step(&levels[depth].die, &last)) {
 			if (depth == 0)
 				goto out;
 			depth--;
@@ -360,27 +334,21 @@ out:
 	mem_free(ranges.items);
 }
 
-static const char *read_text(Dwarf_Die *die, unsigned kind)
+// The linkage name where there is one. Else C's name is the plain one, and of C++ the whole name is
+// put together.
+static void read_name(struct debuginfo *debuginfo, const struct unit *unit, Dwarf_Die *die,
+		      struct place *place)
 {
-	Dwarf_Attribute attribute;
-	const char *text;
+	const char *whole;
 
-	if (!dwarf_attr_integrate(die, kind, &attribute))
-		return NULL;
-	text = dwarf_formstring(&attribute);
-	return text && *text ? text : NULL;
-}
-
-// The linkage name where there is one, else the plain name.
-static void read_name(const struct unit *unit, Dwarf_Die *die, struct place *place)
-{
-	place->function = read_text(die, DW_AT_linkage_name);
-	if (!place->function)
-		place->function = read_text(die, DW_AT_MIPS_linkage_name);
+	place->function = dies_linkage_name(die);
 	if (place->function)
 		return;
-	place->function = read_text(die, DW_AT_name);
+	place->function = dies_text(die, DW_AT_name);
 	place->plain = unit->mangles;
+	whole = place->function ? dies_names_find(&debuginfo->names, die, unit->cpp) : NULL;
+	if (whole)
+		place->function = whole;
 }
 
 static uint64_t read_number(Dwarf_Die *die, unsigned kind)
@@ -475,7 +443,7 @@ static bool find_in_unit(struct debuginfo *debuginfo, struct unit *unit, uint64_
 		struct node *node = &unit->nodes[at];
 
 		ASSERT(at < unit->nodes_count);
-		read_name(unit, &node->die, place);
+		read_name(debuginfo, unit, &node->die, place);
 		if (dwarf_tag(&node->die) != DW_TAG_inlined_subroutine)
 			break;
 		place = places_add(places);

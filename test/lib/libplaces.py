@@ -189,3 +189,10 @@ class Pdb:
                 found.insert(0, site.line_at(rva))
         at = bisect.bisect_right(self.lines, rva, key=lambda row: row[0]) - 1
         return [*found, self.lines[at][1] if at >= 0 else None]
+
+
+def is_whole(ours, plain):
+    """Is `plain` the last part of our name, which has its scopes and parameters? So binutils and
+    LLVM name functions that have no linkage name."""
+    bare = plain.partition("<")[0]
+    return re.search(rf"(^|::){re.escape(bare)}[(<]", ours) is not None

@@ -109,10 +109,10 @@ static void compare_every_byte(const char *compiler, const char *flags, const ch
 	fixture_open(&fixture, path);
 	oracle_text(path, &start, &end);
 	oracle_compare(&oracle, fixture.file, path, path, start, end, 1);
-	printf("%s %s: %zu same, %zu gap, %zu alias, %zu inner, %zu plain, %zu part, %zu file, "
-	       "%zu wrong\n",
-	       compiler, flags, oracle.same, oracle.gap, oracle.alias, oracle.inner, oracle.plain,
-	       oracle.part, oracle.file, oracle.wrong);
+	printf("%s %s: %zu same, %zu gap, %zu alias, %zu inner, %zu whole, "
+	       "%zu plain, %zu part, %zu file, %zu wrong\n",
+	       compiler, flags, oracle.same, oracle.gap, oracle.alias, oracle.inner, oracle.whole,
+	       oracle.plain, oracle.part, oracle.file, oracle.wrong);
 	CHECK_EQ(0, oracle.wrong);
 	CHECK(oracle.same > 9 * (oracle.gap + oracle.inner + oracle.plain + oracle.part));
 	fixture_close(&fixture);
@@ -120,6 +120,7 @@ static void compare_every_byte(const char *compiler, const char *flags, const ch
 }
 
 static const char inlined[] = "test/programs/symbols_inlined.c";
+static const char scopes[] = "test/programs/symbols_scopes.cpp";
 static const char templates[] = "test/programs/symbols_templates.cpp";
 
 TEST(every_address_of_inlined_c_is_named_as_addr2line_names_it)
@@ -149,6 +150,79 @@ TEST(every_address_of_templates_is_named_in_compressed_and_linked_forms)
 	compare_every_byte("g++", "-O2 -g -flto", templates);
 	compare_every_byte("g++", "-O2 -g0", templates);
 	compare_every_byte("gcc", "-O2 -g -no-pie", inlined);
+}
+
+#define TEXT "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >"
+
+// Functions of symbols_scopes.cpp that are in other names there: each has a symbol where it has
+// code of its own.
+static const char *const in_scopes[] = {
+	"app::(anonymous namespace)::query::get(unsigned long, char const*, int (*)(int)) const",
+	"app::(anonymous namespace)::nameless(" TEXT " const&, char**, "
+	"app::(anonymous namespace)::query*, app::(anonymous namespace)::query&&, "
+	"std::vector<char const*, std::allocator<char const*> > const&)",
+	"app::(anonymous namespace)::fixed<char const*, 3, 4ul>(char const**, std::ostream&)",
+	"app::types(long, bool, signed char, unsigned char, short, long long, double, "
+	"int volatile*, int*)",
+	"app::values(app::mode, app::switched<(app::mode)1, true>, ...)",
+	"handle(int)::{lambda(int)#1}::operator()(int) const",
+	"handle(int)::{lambda(" TEXT " const&)#2}::operator()(" TEXT " const&) const",
+	"handle(int)::{lambda(int)#3}::operator()(int) const",
+	"handle(int)::local::method(int)",
+	"app::store::open(int)::{lambda()#1}::operator()() const",
+};
+
+enum { IN_SCOPES = sizeof in_scopes / sizeof *in_scopes };
+
+// Which of them are there? A return type may be before the name, and a part of the compiler's
+// after it.
+static void check_scopes(const char *flags, const char *then, bool inlined_only)
+{
+	const char *path = build("g++", flags, scopes);
+	bool found[IN_SCOPES] = { false };
+	struct fixture fixture;
+	uint64_t start, end;
+
+	if (then)
+		oracle_run("%s %s", then, path);
+	fixture_open(&fixture, path);
+	oracle_text(path, &start, &end);
+	for (uint64_t at = start; at < end; at++) {
+		struct places places = { 0 };
+
+		symbols_file_find(fixture.file, at, &places);
+		for (size_t i = 0; i + inlined_only < places.count; i++) {
+			const char *name = places.items[i].function;
+			char *shown = name ? demangle(name) : NULL;
+
+			for (size_t k = 0; k < IN_SCOPES; k++)
+				if (name && strstr(shown ? shown : name, in_scopes[k]))
+					found[k] = true;
+			mem_free(shown);
+		}
+		places_fini(&places);
+	}
+	for (size_t k = 0; k < IN_SCOPES; k++) {
+		if (!found[k])
+			printf("%s: there is no %s\n", flags, in_scopes[k]);
+		CHECK(found[k]);
+	}
+	fixture_close(&fixture);
+}
+
+TEST(a_function_has_one_name_whether_inlined_or_not)
+{
+	check_scopes("-std=c++20 -O2 -g -DAPART", NULL, false);
+	check_scopes("-std=c++20 -O2 -g", NULL, true);
+}
+
+TEST(names_are_whole_in_every_form_of_dwarf)
+{
+	check_scopes("-std=c++20 -O2 -g -gdwarf-4", NULL, true);
+	check_scopes("-std=c++20 -O2 -g -gdwarf-5 -fdebug-types-section", NULL, true);
+	check_scopes("-std=c++20 -O2 -g -gsplit-dwarf", NULL, true);
+	check_scopes("-std=c++20 -O2 -g -flto", NULL, true);
+	check_scopes("-std=c++20 -O2 -g", "sh -c '! command -v dwz || dwz $0' > /dev/null", true);
 }
 
 TEST(addresses_all_over_libc_are_named_as_addr2line_names_them)

@@ -58,7 +58,7 @@ struct oracle {
 	size_t symbols_count, symbols_capacity;
 	struct oracle_row *rows; // by readelf
 	size_t rows_count, rows_capacity;
-	size_t same, gap, alias, inner, plain, part, file, wrong;
+	size_t same, gap, alias, inner, whole, plain, part, file, wrong;
 };
 
 // The answer of either side: names and "file:line" in turn, innermost first.
@@ -274,6 +274,23 @@ static inline bool oracle_same_line(const char *one, const char *two)
 	return strcmp(strrchr(one, ':'), strrchr(two, ':')) == 0;
 }
 
+// Is `plain` the last part of the name `whole`, which has its scopes and its parameters?
+static inline bool oracle_ends_with(const char *whole, const char *plain)
+{
+	size_t bare = strcspn(plain, "<");
+	const char *at = whole;
+
+	while ((at = strstr(at, plain[bare] ? "" : plain)) && *at) {
+		size_t length = plain[bare] ? bare : strlen(plain);
+
+		if (strncmp(at, plain, length) == 0 && (at == whole || at[-1] == ':') &&
+		    strchr(plain[bare] ? "<" : "(", at[length]) && at[length])
+			return true;
+		at++;
+	}
+	return false;
+}
+
 // Count the pair under the rule that explains it.
 static inline void oracle_judge(struct oracle *oracle, uint64_t offset,
 				const struct oracle_answer *theirs,
@@ -281,7 +298,7 @@ static inline void oracle_judge(struct oracle *oracle, uint64_t offset,
 {
 	size_t count = ours->count;
 	bool same_names = theirs->count == count, same_places = same_names, same_outer;
-	bool inner = false;
+	bool inner = false, whole = false;
 
 	for (size_t i = 0; same_names && i < count; i += 2) {
 		if (strcmp(theirs->lines[i + 1], ours->lines[i + 1]) != 0)
@@ -291,12 +308,16 @@ static inline void oracle_judge(struct oracle *oracle, uint64_t offset,
 			continue;
 		if (strcmp(theirs->lines[i], theirs->lines[count - 2]) == 0)
 			inner = true;
+		else if (oracle_ends_with(ours->lines[i], theirs->lines[i]))
+			whole = true;
 		else
 			same_names = false;
 	}
 	same_outer = same_names && strcmp(theirs->lines[count - 2], ours->lines[count - 2]) == 0;
-	if (same_outer && same_places && !inner) {
+	if (same_outer && same_places && !inner && !whole) {
 		oracle->same++;
+	} else if (same_outer && same_places && whole) {
+		oracle->whole++;
 	} else if (same_outer && same_places) {
 		oracle->inner++;
 	} else if (strcmp(ours->lines[0], "??") == 0 && !oracle_is_covered(oracle, offset)) {

@@ -69,8 +69,14 @@ def outer_undecorated(places, bits):
     return [*places[:-1], (undecorated(function, bits), file, line)]
 
 
+def is_same(we, other):
+    return len(we) == len(other) and all(
+        a[1:] == b[1:] and (a[0] == b[0] or i + 1 < len(we) and libplaces.is_whole(a[0], b[0]))
+        for i, (a, b) in enumerate(zip(we, other)))
+
+
 def classify(rva, we, others, table, last):
-    if any(we == other for other in others):
+    if any(is_same(we, other) for other in others):
         return "same"
     # Behind the last symbol of all may be anything: it has no name, whatever others say.
     if "!sub_" in we[0][0] and table.at(rva) == table.at(last):

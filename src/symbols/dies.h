@@ -1,0 +1,44 @@
+// dies: the tree of DIEs, in which DWARF tells of a program: steps through it, and whole names.
+//
+// A DIE of C++ often says only its own part of a name: "open", of a function that no other file
+// sees. Its namespaces and classes are the DIEs around it, its parameters those below it. Put
+// together they are the name that the symbol of that function has, as the demangler writes it:
+// "app::(anonymous namespace)::store::open(char const*) const".
+//
+// DWARF is untrusted: DIEs must rise, and depth, length and steps are bounded.
+#pragma once
+
+#include "base/map.h"
+
+#include <elfutils/libdw.h>
+
+enum { DIES_DEPTH_MAX = 256 }; // of the tree that we follow
+
+// Step to the next sibling. It must be after all that was visited, which *last keeps: a malformed
+// file could else lead us in circles, or through the same DIEs again on each level.
+bool dies_step(Dwarf_Die *die, Dwarf_Off *last);
+
+// The same for the first child.
+bool dies_descend(Dwarf_Die *die, Dwarf_Die *child, Dwarf_Off *last);
+
+// A text of the DIE, or of those that it refers to for what it does not say itself. NULL: none.
+const char *dies_text(Dwarf_Die *die, unsigned kind);
+
+// The mangled name of a function, or NULL.
+const char *dies_linkage_name(Dwarf_Die *die);
+
+// Names that were put together. { 0 } has none yet.
+struct dies_names {
+	struct map units; // of libdw -> struct scopes, owned
+	struct map texts; // address of the DIE -> text, owned
+};
+
+void dies_names_fini(struct dies_names *names);
+
+// Is it one of those that name functions by the ABI of C++?
+bool dies_is_cpp(int language);
+
+// The whole name of the function `die`, which has no mangled one. NULL where it has none, or where
+// its plain one is whole: it is not of C++ (`cpp`: so is the unit that refers to it), or it is one
+// of C's that C++ knows. Valid until dies_names_fini.
+const char *dies_names_find(struct dies_names *names, Dwarf_Die *die, bool cpp);

@@ -1,0 +1,835 @@
+// The DIE of a function that was inlined refers to that of the function, and this one, where it is
+// a class's, to the declaration in it. What is around that one is the scope. A DIE does not know
+// what it is in, so a unit's scopes are listed once, when the first name in it is asked for. For
+// example
+//
+//     0x20  namespace app                   app
+//     0x30    class store                   app::store
+//     0x40      subprogram open             app::store::open(int), by 0x40's parameters
+//     0x50    subprogram run                app::run()
+//     0x60      lexical block
+//     0x70        class, without a name     app::run()::{lambda(char)#1}, by 0x80's parameters
+//     0x80          subprogram operator()
+//
+// is the list 0x20, 0x30 in 0x20, 0x40 in 0x30, 0x50 in 0x20, 0x70 in 0x50, 0x80 in 0x70.
+//
+// What DWARF does not have: the numbers of lambdas and of types without a name are by their order
+// here; the parameter of a generic lambda has the type that it was compiled for.
+#include "symbols/dies.h"
+
+#include "base/mem.h"
+#include "base/rising.h"
+#include "base/str.h"
+#include "symbols/demangle.h"
+
+#include <dwarf.h>
+#include <string.h>
+
+enum {
+	NEST_MAX = 64,        // scopes and types within types
+	STEPS_MAX = 1 << 16,  // DIEs that are looked at for one name
+	TEXT_MAX = 64 * 1024, // of one name
+	FIRST_MAX = 64,       // children among which parameters are looked for
+	REFERENCES_MAX = 8,   // that lead from a DIE to the one that has the name
+	SCOPES_MAX = 1 << 26, // of one unit
+};
+
+#define NO_SCOPE UINT32_MAX
+
+// A DIE that others may be in, or whose place is asked for.
+struct scope {
+	uint64_t address; // of the DIE, in memory; they rise
+	uint32_t parent;  // NO_SCOPE: the unit itself
+};
+
+// Of one unit.
+struct scopes {
+	int language; // -1: it does not say
+	bool typed;   // it has types at all (not so with -g1)
+	struct scope *items;
+	size_t count, capacity;
+};
+
+// A name that is put together. Its parts are added to `out` from left to right. The counts end
+// what a hostile file would make long.
+struct naming {
+	struct dies_names *names;
+	struct str out;
+	unsigned nesting, steps;
+};
+
+bool dies_step(Dwarf_Die *die, Dwarf_Off *last)
+{
+	if (dwarf_siblingof(die, die) != 0 || dwarf_dieoffset(die) <= *last)
+		return false;
+	*last = dwarf_dieoffset(die);
+	return true;
+}
+
+bool dies_descend(Dwarf_Die *die, Dwarf_Die *child, Dwarf_Off *last)
+{
+	if (dwarf_haschildren(die) != 1 || dwarf_child(die, child) != 0 ||
+	    dwarf_dieoffset(child) <= *last)
+		return false;
+	*last = dwarf_dieoffset(child);
+	return true;
+}
+
+const char *dies_text(Dwarf_Die *die, unsigned kind)
+{
+	Dwarf_Attribute attribute;
+	const char *text;
+
+	if (!dwarf_attr_integrate(die, kind, &attribute))
+		return NULL;
+	text = dwarf_formstring(&attribute);
+	return text && *text ? text : NULL;
+}
+
+const char *dies_linkage_name(Dwarf_Die *die)
+{
+	const char *name = dies_text(die, DW_AT_linkage_name);
+
+	return name ? name : dies_text(die, DW_AT_MIPS_linkage_name);
+}
+
+// What a program calls a class: DWARF tells it by the word that it was declared with.
+static bool is_class(int tag)
+{
+	return tag == DW_TAG_class_type || tag == DW_TAG_structure_type || tag == DW_TAG_union_type;
+}
+
+// What others can be in by name, or what has a place by which it is found in the list.
+static bool is_scope(int tag)
+{
+	return is_class(tag) || tag == DW_TAG_namespace || tag == DW_TAG_subprogram ||
+	       tag == DW_TAG_enumeration_type;
+}
+
+// Inlined calls have no types of their own: those are in the function that was inlined.
+static bool may_hold_scopes(int tag)
+{
+	return is_class(tag) || tag == DW_TAG_namespace || tag == DW_TAG_subprogram ||
+	       tag == DW_TAG_lexical_block || tag == DW_TAG_module;
+}
+
+// A level of the walk: the DIE, and which scope it is in.
+struct level {
+	Dwarf_Die die;
+	uint32_t scope;
+};
+
+// The walk is that of debuginfo, of fewer DIEs: `levels` is the path from the root to here. A block
+// of a function is no scope, and what is in it is in the function.
+static void list_scopes(struct scopes *scopes, Dwarf_Die *unit)
+{
+	struct level levels[DIES_DEPTH_MAX];
+	Dwarf_Off last = dwarf_dieoffset(unit);
+	size_t depth = 0;
+
+	if (!dies_descend(unit, &levels[0].die, &last))
+		return;
+	levels[0].scope = NO_SCOPE;
+	for (;;) {
+		struct level *level = &levels[depth];
+		int tag = dwarf_tag(&level->die);
+		uint32_t scope = level->scope;
+
+		if (tag == DW_TAG_base_type || tag == DW_TAG_namespace ||
+		    tag == DW_TAG_imported_unit)
+			scopes->typed = true;
+		ASSERT(scope == NO_SCOPE || scope < scopes->count);
+		if (is_scope(tag) && scopes->count < SCOPES_MAX) {
+			scope = (uint32_t)scopes->count;
+			*MEM_ADD(scopes->items, scopes->count, scopes->capacity) =
+				(struct scope){ (uintptr_t)level->die.addr, level->scope };
+		}
+		if (may_hold_scopes(tag) && depth + 1 < DIES_DEPTH_MAX &&
+		    dies_descend(&level->die, &levels[depth + 1].die, &last)) {
+			levels[++depth].scope = scope;
+			continue;
+		}
+		while (!dies_step(&levels[depth].die, &last)) {
+			if (depth == 0)
+				return;
+			depth--;
+		}
+	}
+}
+
+// The list of the unit that a DIE is in, made when it is first asked for: a unit whose functions
+// all have linkage names has none. Units of types and those that dwz made have lists of their own.
+static struct scopes *scopes_of(struct dies_names *names, Dwarf_Die *die)
+{
+	struct scopes *scopes;
+	Dwarf_Die unit;
+	uint64_t *slot;
+	bool added;
+
+	slot = map_put(&names->units, (uintptr_t)die->cu, &added);
+	if (added) {
+		scopes = mem_alloc(1, sizeof *scopes);
+		*slot = (uintptr_t)scopes;
+		scopes->language = -1;
+		if (dwarf_diecu(die, &unit, NULL, NULL)) {
+			scopes->language = dwarf_srclang(&unit);
+			list_scopes(scopes, &unit);
+		}
+	}
+	return (struct scopes *)(uintptr_t)*slot;
+}
+
+// The number of a DIE in its unit's list, or NO_SCOPE.
+static uint32_t find_scope(const struct scopes *scopes, const Dwarf_Die *die)
+{
+	uint64_t address = (uintptr_t)die->addr;
+	size_t at = RISING_BELOW(scopes->items, scopes->count, address, address);
+
+	return at < scopes->count && scopes->items[at].address == address ? (uint32_t)at : NO_SCOPE;
+}
+
+static Dwarf_Die scope_die(const struct scopes *scopes, uint32_t at, const Dwarf_Die *of_unit)
+{
+	Dwarf_Die die;
+
+	ASSERT(at < scopes->count);
+	// The rest of a DIE is looked up by libdw when it is asked for.
+	memset(&die, 0, sizeof die);
+	die.addr = (void *)(uintptr_t)scopes->items[at].address;
+	die.cu = of_unit->cu;
+	return die;
+}
+
+// One step to the DIE that says what this one leaves out. False: it says all there is.
+static bool refer(Dwarf_Die *die)
+{
+	static const unsigned kinds[] = { DW_AT_abstract_origin, DW_AT_specification,
+					  DW_AT_signature };
+	Dwarf_Attribute attribute;
+	Dwarf_Die next;
+
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+		if (dwarf_attr(die, kinds[i], &attribute) && dwarf_formref_die(&attribute, &next)) {
+			*die = next;
+			return true;
+		}
+	return false;
+}
+
+// Whether it lists any itself.
+static bool has_parameters(Dwarf_Die *die)
+{
+	Dwarf_Off last = dwarf_dieoffset(die);
+	Dwarf_Die child;
+	bool more = dies_descend(die, &child, &last);
+
+	// They are among a function's first children, though types may be between them.
+	for (unsigned i = 0; i < FIRST_MAX && more; i++) {
+		int tag = dwarf_tag(&child);
+
+		if (tag == DW_TAG_formal_parameter || tag == DW_TAG_GNU_formal_parameter_pack)
+			return true;
+		more = dies_step(&child, &last);
+	}
+	return false;
+}
+
+// The DIE that has the name, and is where the name is: a function's in its class, a class's in the
+// unit of types that has it. *told: the one that has the parameters, since a declaration that only
+// stands for a class in another unit may have none.
+static Dwarf_Die named_die(const Dwarf_Die *die, Dwarf_Die *told)
+{
+	Dwarf_Die at = *die;
+
+	ASSERT(at.addr && at.cu);
+	*told = at;
+	for (unsigned i = 0; i < REFERENCES_MAX && refer(&at); i++)
+		if (has_parameters(&at) || !has_parameters(told))
+			*told = at;
+	return at;
+}
+
+// Each function that is called for a part of a name asks here first.
+static bool enter(struct naming *naming)
+{
+	if (naming->nesting >= NEST_MAX || naming->steps >= STEPS_MAX ||
+	    naming->out.length > TEXT_MAX)
+		return false;
+	naming->nesting++;
+	naming->steps++;
+	return true;
+}
+
+// The children of a DIE one by one. `child` is unset before the first.
+static bool next_child(struct naming *naming, Dwarf_Die *die, Dwarf_Die *child, Dwarf_Off *last)
+{
+	if (naming->steps++ >= STEPS_MAX)
+		return false;
+	if (*last == 0) {
+		*last = dwarf_dieoffset(die);
+		return dies_descend(die, child, last);
+	}
+	return dies_step(child, last);
+}
+
+// False: none is given, which is void's way to be written.
+static bool type_of(Dwarf_Die *die, Dwarf_Die *type)
+{
+	Dwarf_Attribute attribute;
+
+	return dwarf_attr(die, DW_AT_type, &attribute) && dwarf_formref_die(&attribute, type);
+}
+
+static void add_type(struct naming *naming, Dwarf_Die *die);
+static void add_name(struct naming *naming, Dwarf_Die *die);
+
+// Typedefs are only other names. `bare`: what is const or volatile as a whole is not told, as of a
+// parameter, which the caller has a copy of.
+static bool resolve(struct naming *naming, Dwarf_Die *die, bool bare)
+{
+	for (;;) {
+		int tag = dwarf_tag(die);
+		Dwarf_Die type;
+
+		if (tag != DW_TAG_typedef &&
+		    !(bare && (tag == DW_TAG_const_type || tag == DW_TAG_volatile_type)))
+			return true;
+		if (naming->steps++ >= STEPS_MAX || !type_of(die, &type))
+			return false;
+		*die = type;
+	}
+}
+
+// What the compiler added, as `this`, is no parameter to the reader.
+static bool is_artificial(Dwarf_Die *die)
+{
+	Dwarf_Attribute attribute;
+	bool artificial = false;
+
+	return dwarf_attr_integrate(die, DW_AT_artificial, &attribute) &&
+	       dwarf_formflag(&attribute, &artificial) == 0 && artificial;
+}
+
+// `from` is where the list begins.
+static void add_comma(struct naming *naming, size_t from)
+{
+	if (naming->out.length > from)
+		str_add(&naming->out, ", ");
+}
+
+// Parameters of a function or of a type of functions, in brackets.
+static void add_parameters(struct naming *naming, Dwarf_Die *die)
+{
+	Dwarf_Die child, inner, type;
+	Dwarf_Off last = 0, inner_last;
+	size_t from;
+
+	str_add_char(&naming->out, '(');
+	from = naming->out.length;
+	while (next_child(naming, die, &child, &last)) {
+		int tag = dwarf_tag(&child);
+
+		if (tag == DW_TAG_unspecified_parameters) {
+			add_comma(naming, from);
+			str_add(&naming->out, "...");
+		} else if (tag == DW_TAG_GNU_formal_parameter_pack) {
+			inner_last = 0;
+			while (next_child(naming, &child, &inner, &inner_last)) {
+				if (!type_of(&inner, &type) || !resolve(naming, &type, true))
+					continue;
+				add_comma(naming, from);
+				add_type(naming, &type);
+			}
+		} else if (tag == DW_TAG_formal_parameter && !is_artificial(&child)) {
+			if (!type_of(&child, &type) || !resolve(naming, &type, true))
+				continue;
+			add_comma(naming, from);
+			add_type(naming, &type);
+		}
+	}
+	str_add_char(&naming->out, ')');
+}
+
+// The names of C's types in DWARF are GCC's own, "long unsigned int"; the demangler has those of
+// the ABI, "unsigned long". Others are the same in both.
+static void add_base(struct naming *naming, Dwarf_Die *die)
+{
+	static const char *const names[][2] = {
+		{ "long int", "long" },
+		{ "long unsigned int", "unsigned long" },
+		{ "long long int", "long long" },
+		{ "long long unsigned int", "unsigned long long" },
+		{ "short int", "short" },
+		{ "short unsigned int", "unsigned short" },
+		{ "__int128 unsigned", "unsigned __int128" },
+	};
+	const char *name = dwarf_diename(die);
+
+	for (size_t i = 0; name && i < sizeof names / sizeof *names; i++)
+		if (strcmp(name, names[i][0]) == 0)
+			name = names[i][1];
+	str_add(&naming->out, name ? name : "?");
+}
+
+// What a pointer or a reference leads to, with `mark`. A function's goes inside: int (*)(long).
+static void add_pointer(struct naming *naming, Dwarf_Die *die, const char *mark)
+{
+	Dwarf_Die type, result;
+
+	if (!type_of(die, &type) || !resolve(naming, &type, false)) {
+		str_format(&naming->out, "void%s", mark);
+		return;
+	}
+	if (dwarf_tag(&type) != DW_TAG_subroutine_type) {
+		add_type(naming, &type);
+		str_add(&naming->out, mark);
+		return;
+	}
+	if (type_of(&type, &result))
+		add_type(naming, &result);
+	else
+		str_add(&naming->out, "void");
+	str_format(&naming->out, " (%s)", mark);
+	add_parameters(naming, &type);
+}
+
+// The word comes after what it is said of: char const*. Without a type it is said of void.
+static void add_qualified(struct naming *naming, Dwarf_Die *die, const char *word)
+{
+	Dwarf_Die type;
+
+	if (type_of(die, &type))
+		add_type(naming, &type);
+	else
+		str_add(&naming->out, "void");
+	str_add(&naming->out, word);
+}
+
+// As an argument of a template, such as that of std::function<int (long)>.
+static void add_function_type(struct naming *naming, Dwarf_Die *die)
+{
+	Dwarf_Die result;
+
+	if (type_of(die, &result))
+		add_type(naming, &result);
+	else
+		str_add(&naming->out, "void");
+	str_add_char(&naming->out, ' ');
+	add_parameters(naming, die);
+}
+
+// One type as it is written within parameters or arguments. What is nested deeper than any type of
+// a real program is "?".
+static void add_type(struct naming *naming, Dwarf_Die *of)
+{
+	Dwarf_Die resolved = *of;
+	Dwarf_Die *die = &resolved;
+
+	if (!enter(naming)) {
+		str_add(&naming->out, "?");
+		return;
+	}
+	// A typedef of no type is void.
+	switch (resolve(naming, die, false) ? dwarf_tag(die) : DW_TAG_invalid) {
+	case DW_TAG_invalid:
+		str_add(&naming->out, "void");
+		break;
+	case DW_TAG_base_type:
+	case DW_TAG_unspecified_type:
+		add_base(naming, die);
+		break;
+	case DW_TAG_pointer_type:
+		add_pointer(naming, die, "*");
+		break;
+	case DW_TAG_reference_type:
+		add_pointer(naming, die, "&");
+		break;
+	case DW_TAG_rvalue_reference_type:
+		add_pointer(naming, die, "&&");
+		break;
+	case DW_TAG_const_type:
+		add_qualified(naming, die, " const");
+		break;
+	case DW_TAG_volatile_type:
+		add_qualified(naming, die, " volatile");
+		break;
+	case DW_TAG_restrict_type:
+		add_qualified(naming, die, " __restrict");
+		break;
+	case DW_TAG_array_type:
+		add_qualified(naming, die, " []");
+		break;
+	case DW_TAG_subroutine_type:
+		add_function_type(naming, die);
+		break;
+	default:
+		add_name(naming, die);
+		break;
+	}
+	naming->nesting--;
+}
+
+// A value that a template was given: 3, 4ul, true, (app::mode)1. An address has no constant, and is
+// "?".
+static void add_value(struct naming *naming, Dwarf_Die *die)
+{
+	static const char *const endings[][2] = {
+		{ "unsigned int", "u" },
+		{ "long int", "l" },
+		{ "long unsigned int", "ul" },
+		{ "long long int", "ll" },
+		{ "long long unsigned int", "ull" },
+	};
+	const char *name, *ending = "";
+	Dwarf_Attribute attribute;
+	Dwarf_Sword number;
+	Dwarf_Die type;
+
+	if (!type_of(die, &type) || !resolve(naming, &type, true) ||
+	    !dwarf_attr(die, DW_AT_const_value, &attribute) ||
+	    dwarf_formsdata(&attribute, &number) != 0) {
+		str_add_char(&naming->out, '?');
+		return;
+	}
+	name = dwarf_tag(&type) == DW_TAG_base_type ? dwarf_diename(&type) : NULL;
+	if (name && strcmp(name, "bool") == 0) {
+		str_add(&naming->out, number ? "true" : "false");
+		return;
+	}
+	for (size_t i = 0; name && i < sizeof endings / sizeof *endings; i++)
+		if (strcmp(name, endings[i][0]) == 0)
+			ending = endings[i][1];
+	if (!*ending && (!name || strcmp(name, "int") != 0)) {
+		str_add_char(&naming->out, '(');
+		add_type(naming, &type);
+		str_add_char(&naming->out, ')');
+	}
+	str_format(&naming->out, "%lld%s", (long long)number, ending);
+}
+
+// One parameter of a template. False: `die` is none.
+static bool add_argument(struct naming *naming, Dwarf_Die *die, size_t from)
+{
+	const char *name;
+	Dwarf_Die type;
+
+	switch (dwarf_tag(die)) {
+	case DW_TAG_template_type_parameter:
+		add_comma(naming, from);
+		if (type_of(die, &type))
+			add_type(naming, &type);
+		else
+			str_add(&naming->out, "void");
+		return true;
+	case DW_TAG_template_value_parameter:
+		add_comma(naming, from);
+		add_value(naming, die);
+		return true;
+	case DW_TAG_GNU_template_template_param:
+		add_comma(naming, from);
+		name = dies_text(die, DW_AT_GNU_template_name);
+		str_add(&naming->out, name ? name : "?");
+		return true;
+	default:
+		return false;
+	}
+}
+
+// Arguments of a template, in brackets; those of a pack are among them one by one. Two '>' have a
+// blank between them, as in the demangler's names. False: it has none, or they are not listed.
+static bool add_arguments(struct naming *naming, Dwarf_Die *die)
+{
+	Dwarf_Die child, inner;
+	Dwarf_Off last = 0, inner_last;
+	size_t begin = naming->out.length, from;
+	const char *before = NULL;
+	bool any = false;
+
+	if (begin > 0 && naming->out.text[begin - 1] == '<')
+		str_add_char(&naming->out, ' ');
+	str_add_char(&naming->out, '<');
+	from = naming->out.length;
+	while (next_child(naming, die, &child, &last)) {
+		const char *name = dwarf_diename(&child);
+
+		// GCC lists what a generic lambda was compiled for twice.
+		if (any && name && before && strcmp(name, before) == 0)
+			continue;
+		before = name;
+		if (add_argument(naming, &child, from)) {
+			any = true;
+		} else if (dwarf_tag(&child) == DW_TAG_GNU_template_parameter_pack) {
+			any = true;
+			inner_last = 0;
+			while (next_child(naming, &child, &inner, &inner_last))
+				add_argument(naming, &inner, from);
+		}
+	}
+	ASSERT(naming->out.length >= from);
+	if (!any) {
+		naming->out.length = begin;
+		naming->out.text[begin] = 0;
+		return false;
+	}
+	if (naming->out.text[naming->out.length - 1] == '>')
+		str_add_char(&naming->out, ' ');
+	str_add_char(&naming->out, '>');
+	return true;
+}
+
+// Where the arguments begin in a name such as "vector<int>", or its end. In "operator<< <int>" they
+// are after the operator.
+static size_t base_length(const char *name)
+{
+	static const char *const operators[] = { "()", "->*", "->",  "<=>", "<<=", "<<",
+						 "<=", "<",   ">>=", ">>",  ">=",  ">" };
+	size_t at = 0, length;
+
+	if (strncmp(name, "operator", 8) == 0) {
+		at = 8;
+		for (size_t i = 0; i < sizeof operators / sizeof *operators; i++) {
+			length = strlen(operators[i]);
+			if (strncmp(name + at, operators[i], length) == 0) {
+				at += length;
+				break;
+			}
+		}
+	}
+	at += strcspn(name + at, "<");
+	return name[at] && at > 0 && name[at - 1] == ' ' ? at - 1 : at;
+}
+
+// A class without a name that can be called is a lambda. `*call`: how. A class that a program
+// itself left without a name, and gave an operator(), looks the same.
+static bool is_lambda(struct naming *naming, Dwarf_Die *die, Dwarf_Die *call)
+{
+	Dwarf_Die child;
+	Dwarf_Off last = 0;
+	const char *name;
+
+	if (!is_class(dwarf_tag(die)) || dwarf_diename(die))
+		return false;
+	while (next_child(naming, die, &child, &last)) {
+		name = dwarf_tag(&child) == DW_TAG_subprogram ? dwarf_diename(&child) : NULL;
+		if (name && strncmp(name, "operator()", 10) == 0) {
+			*call = child;
+			return true;
+		}
+	}
+	return false;
+}
+
+// How many like `die` come before it in its scope, and itself. Lambdas have numbers of their own,
+// and so have other classes without a name.
+static unsigned count_before(struct naming *naming, const struct scopes *scopes, uint32_t at,
+			     const Dwarf_Die *of_unit, bool lambda)
+{
+	unsigned count = 1;
+
+	ASSERT(at < scopes->count);
+	// Those of one scope are not far from each other: what is between them is inside of it.
+	for (uint32_t i = at; i-- > 0;) {
+		Dwarf_Die die, call;
+
+		if (scopes->items[at].parent != NO_SCOPE && i <= scopes->items[at].parent)
+			break;
+		if (scopes->items[i].parent != scopes->items[at].parent)
+			continue;
+		if (naming->steps++ >= STEPS_MAX)
+			break;
+		die = scope_die(scopes, i, of_unit);
+		if (is_scope(dwarf_tag(&die)) && dwarf_tag(&die) != DW_TAG_namespace &&
+		    dwarf_tag(&die) != DW_TAG_subprogram && !dwarf_diename(&die) &&
+		    is_lambda(naming, &die, &call) == lambda)
+			count++;
+	}
+	return count;
+}
+
+// Numbers are those that the demangler writes where the order of DIEs is that of the source.
+static void add_nameless(struct naming *naming, Dwarf_Die *die, const struct scopes *scopes,
+			 uint32_t at)
+{
+	Dwarf_Die call;
+	bool lambda;
+
+	if (dwarf_tag(die) == DW_TAG_namespace) {
+		str_add(&naming->out, "(anonymous namespace)");
+		return;
+	}
+	lambda = is_lambda(naming, die, &call);
+	str_add(&naming->out, lambda ? "{lambda" : "{unnamed type");
+	if (lambda)
+		add_parameters(naming, &call);
+	str_format(&naming->out, "#%u}",
+		   at != NO_SCOPE ? count_before(naming, scopes, at, die, lambda) : 1);
+}
+
+// Is the object that a method is called on const? It is the first parameter, a pointer that the
+// compiler added.
+static bool is_const_method(struct naming *naming, Dwarf_Die *die)
+{
+	Dwarf_Die child, type, object;
+	Dwarf_Off last = 0;
+
+	while (next_child(naming, die, &child, &last)) {
+		if (dwarf_tag(&child) != DW_TAG_formal_parameter)
+			continue;
+		if (!is_artificial(&child) || !type_of(&child, &type) ||
+		    !resolve(naming, &type, true))
+			return false;
+		return dwarf_tag(&type) == DW_TAG_pointer_type && type_of(&type, &object) &&
+		       dwarf_tag(&object) == DW_TAG_const_type;
+	}
+	return false;
+}
+
+// The DIE's own part of its name, after its scopes.
+static void add_own(struct naming *naming, Dwarf_Die *die, Dwarf_Die *told,
+		    const struct scopes *scopes, uint32_t at)
+{
+	const char *name = dwarf_diename(die);
+	size_t length;
+	int tag = dwarf_tag(die);
+
+	if (!name || !*name) {
+		add_nameless(naming, die, scopes, at);
+		return;
+	}
+	length = base_length(name);
+	str_add_bytes(&naming->out, name, length);
+	if ((is_class(tag) || tag == DW_TAG_subprogram) && !add_arguments(naming, die))
+		str_add(&naming->out, name + length);
+	if (tag != DW_TAG_subprogram)
+		return;
+	add_parameters(naming, told);
+	if (is_const_method(naming, told))
+		str_add(&naming->out, " const");
+}
+
+// The names that the C++ ABI has short forms for, as its demangler writes them. Only whole names:
+// the class within another name has been shortened before.
+static void shorten(struct str *out, size_t from)
+{
+	static const char *const names[][2] = {
+		{ "std::basic_string<char, std::char_traits<char>, std::allocator<char> >",
+		  "std::string" },
+		{ "std::basic_istream<char, std::char_traits<char> >", "std::istream" },
+		{ "std::basic_ostream<char, std::char_traits<char> >", "std::ostream" },
+		{ "std::basic_iostream<char, std::char_traits<char> >", "std::iostream" },
+	};
+
+	ASSERT(from < out->length);
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (strcmp(out->text + from, names[i][0]) == 0) {
+			out->length = from;
+			str_add(out, names[i][1]);
+			return;
+		}
+}
+
+// The whole name of a type, a namespace or a function: that of its scope, and its own. A function
+// with a linkage name has it whole there, as the scope of a lambda often does.
+static void add_name(struct naming *naming, Dwarf_Die *of)
+{
+	Dwarf_Die told, die = named_die(of, &told), parent;
+	size_t from = naming->out.length;
+	const struct scopes *scopes;
+	const char *linkage;
+	char *shown;
+	uint32_t at;
+
+	if (!enter(naming)) {
+		str_add_char(&naming->out, '?');
+		return;
+	}
+	linkage = dwarf_tag(&die) == DW_TAG_subprogram ? dies_linkage_name(&die) : NULL;
+	shown = linkage ? demangle(linkage) : NULL;
+	if (shown) {
+		str_add(&naming->out, shown);
+		mem_free(shown);
+	} else {
+		scopes = scopes_of(naming->names, &die);
+		at = find_scope(scopes, &die);
+		if (at != NO_SCOPE && scopes->items[at].parent != NO_SCOPE) {
+			parent = scope_die(scopes, scopes->items[at].parent, &die);
+			add_name(naming, &parent);
+			str_add(&naming->out, "::");
+		}
+		add_own(naming, &die, &told, scopes, at);
+		if (is_class(dwarf_tag(&die)))
+			shorten(&naming->out, from);
+	}
+	naming->nesting--;
+}
+
+bool dies_is_cpp(int language)
+{
+	switch (language) {
+	case DW_LANG_C_plus_plus:
+	case DW_LANG_C_plus_plus_03:
+	case DW_LANG_C_plus_plus_11:
+	case DW_LANG_C_plus_plus_14:
+	case 0x2b: // C++17
+	case 0x2d: // C++20
+	case DW_LANG_ObjC_plus_plus:
+		return true;
+	default:
+		return false;
+	}
+}
+
+// Others of the program may call it, and it has no mangled name: it is one of C, such as main. What
+// is in a scope is not: then the names were left out (-g1).
+static bool is_plain(const struct scopes *scopes, Dwarf_Die *die)
+{
+	uint32_t at = find_scope(scopes, die);
+	Dwarf_Attribute attribute;
+	bool external = false;
+
+	return (at == NO_SCOPE || scopes->items[at].parent == NO_SCOPE) &&
+	       dwarf_attr(die, DW_AT_external, &attribute) &&
+	       dwarf_formflag(&attribute, &external) == 0 && external;
+}
+
+const char *dies_names_find(struct dies_names *names, Dwarf_Die *of, bool cpp)
+{
+	struct naming naming = { .names = names };
+	Dwarf_Die told, die = named_die(of, &told);
+	const struct scopes *scopes;
+	uint64_t *slot;
+	bool added;
+
+	if (!dwarf_diename(&die))
+		return NULL;
+	// A function that is inlined in many places is one DIE.
+	slot = map_put(&names->texts, (uintptr_t)die.addr, &added);
+	if (!added)
+		return (const char *)(uintptr_t)*slot;
+	scopes = scopes_of(names, &die);
+	if (scopes->language >= 0 ? !dies_is_cpp(scopes->language) : !cpp)
+		return NULL;
+	if (!scopes->typed || is_plain(scopes, &die))
+		return NULL;
+	add_name(&naming, of);
+	ASSERT(naming.nesting == 0);
+	*slot = (uintptr_t)str_take(&naming.out);
+	return (const char *)(uintptr_t)*slot;
+}
+
+// A DIE that has no name of ours is there with 0.
+void dies_names_fini(struct dies_names *names)
+{
+	uint64_t key, value;
+	size_t at = 0;
+
+	while (map_next(&names->texts, &at, &key, &value))
+		mem_free((char *)(uintptr_t)value);
+	at = 0;
+	while (map_next(&names->units, &at, &key, &value)) {
+		struct scopes *scopes = (struct scopes *)(uintptr_t)value;
+
+		MEM_FREE(scopes->items, scopes);
+	}
+	MAP_FINI(&names->units, &names->texts);
+}
