@@ -195,17 +195,17 @@ static void write_exceptions(struct page *page, const struct heap_counts *counts
 	}
 }
 
-// ", ± 1.2 %" behind an estimate of bytes.
-static void write_error(struct page *page, enum sites_question question, uint64_t bytes)
+// "± 1.2 %" between two texts, after an estimate of bytes or of calls. Nothing where it is not known.
+static void write_error(struct page *page, enum sites_question question, uint64_t figure,
+			const char *before, const char *after)
 {
 	double variance;
 
 	ASSERT(question < SITES_QUESTIONS_COUNT);
 	variance = page->report->sites.sums[question].variance;
-	if (!sampled(page) || bytes == 0 || variance <= 0)
-		return;
-	paper_format(&page->paper, PAPER_PLAIN, ", ± %.1f %%",
-		     percent(sites_error(variance), bytes));
+	if (sampled(page) && figure > 0 && variance > 0)
+		paper_format(&page->paper, PAPER_PLAIN, "%s± %.1f %%%s", before,
+			     percent(sites_error(variance), figure), after);
 }
 
 // What the heap is a part of: mapped memory, and what of it was resident.
@@ -276,9 +276,10 @@ static void write_totals(struct page *page)
 	bool snapshots = cautions_lacks(info, "snapshots") && !cautions_lacks(info, "totals");
 
 	write_label(page, "allocated", STR_BYTES(counts->allocated.bytes));
+	write_error(page, SITES_BYTES, counts->allocated.bytes, "", ", ");
 	paper_format(&page->paper, PAPER_PLAIN, "in %s block%s", STR_COUNT(counts->allocated.count),
 		     paper_plural(counts->allocated.count));
-	write_error(page, SITES_BYTES, counts->allocated.bytes);
+	write_error(page, SITES_CALLS, counts->allocated.count, " ", "");
 	if (counts->reallocations)
 		paper_format(&page->paper, PAPER_PLAIN, ", %s of them by realloc",
 			     STR_COUNT(counts->reallocations));
@@ -288,9 +289,9 @@ static void write_totals(struct page *page)
 		write_unknown(page, "peak", "what lived at one time");
 	} else if (counts->peak.bytes) {
 		write_label(page, "peak", STR_BYTES(counts->peak.bytes));
+		write_error(page, SITES_PEAK, counts->peak.bytes, "", ", ");
 		paper_format(&page->paper, PAPER_PLAIN, "in %s block%s",
 			     STR_COUNT(counts->peak.count), paper_plural(counts->peak.count));
-		write_error(page, SITES_PEAK, counts->peak.bytes);
 		paper_format(&page->paper, PAPER_PLAIN, ", at %s%s\n",
 			     STR_DURATION(counts->peak_ns),
 			     snapshots ? ", the highest of the snapshots" : "");
@@ -300,10 +301,10 @@ static void write_totals(struct page *page)
 
 	write_label(page, live_label(page, "live at cut", "live at end", "live at exit"),
 		    STR_BYTES(counts->live_at_exit.bytes));
+	write_error(page, SITES_LIVE_AT_EXIT, counts->live_at_exit.bytes, "", ", ");
 	paper_format(&page->paper, PAPER_PLAIN, "in %s block%s",
 		     STR_COUNT(counts->live_at_exit.count),
 		     paper_plural(counts->live_at_exit.count));
-	write_error(page, SITES_LIVE_AT_EXIT, counts->live_at_exit.bytes);
 	sink_text(page->paper.sink, "\n");
 
 	write_reached(page);
@@ -364,7 +365,7 @@ static void write_question(struct page *page, enum sites_question question)
 	struct sites_list list = sites_list(&page->report->sites, question);
 	struct sheet sheet;
 	bool by_count = sites_by_count(question);
-	char sites[28];
+	char sites[28], error[24] = "";
 
 	ASSERT(question < SITES_QUESTIONS_COUNT);
 	paper_text(&page->paper, PAPER_BOLD,
@@ -387,15 +388,14 @@ static void write_question(struct page *page, enum sites_question question)
 		return;
 	}
 	str_count(list.count + list.rest_count, sites);
-	paper_format(&page->paper, PAPER_DIM, "  %s in %s block%s, from %s site%s",
-		     STR_BYTES(list.total.bytes), STR_COUNT(list.total.count),
-		     paper_plural(list.total.count), sites,
-		     paper_plural(list.count + list.rest_count));
 	if (list.total_variance > 0)
-		paper_format(&page->paper, PAPER_DIM, ", ± %.1f %%",
-			     percent(sites_error(list.total_variance),
-				     by_count ? list.total.count : list.total.bytes));
-	sink_text(page->paper.sink, "\n");
+		snprintf(error, sizeof error, " ± %.1f %%",
+			 percent(sites_error(list.total_variance),
+				 by_count ? list.total.count : list.total.bytes));
+	paper_format(&page->paper, PAPER_DIM, "  %s%s in %s block%s%s, from %s site%s\n",
+		     STR_BYTES(list.total.bytes), by_count ? "" : error,
+		     STR_COUNT(list.total.count), paper_plural(list.total.count),
+		     by_count ? error : "", sites, paper_plural(list.count + list.rest_count));
 	sheet = sheet_in_text(&page->stacks, 3);
 	report_rows(page->report, question, question + 1, &sheet);
 	sink_text(page->paper.sink, "\n");

@@ -133,6 +133,19 @@ def growth_that_began_late_is_told_apart_from_growth_and_from_what_ended():
 
 
 @test
+def the_command_of_a_peak_shows_its_rise():
+    trace = Trace()
+    trace.alloc(0, stack("table"), MIB)
+    big = trace.alloc(5 * SECOND, stack("export"), 8 * MIB)
+    trace.free(5 * SECOND + 8000, big)
+    [peak] = found(trace, "peak", end_us=10 * SECOND)
+    shown = run(*peak["command"].split()).stdout
+    check("heap: 1.0 MiB at the beginning, peak 9.0 MiB" in shown, shown)
+    spikes = shown.split("SPIKES")[1].split("HILLS")[0]
+    check("export" in spikes and "8.0 MiB" in spikes, shown)
+
+
+@test
 def a_peak_of_one_short_buffer_is_told_and_a_plateau_is_not():
     def program(length_us):
         trace = Trace()

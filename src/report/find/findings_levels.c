@@ -473,7 +473,7 @@ static void tell_peak(struct findings *findings, const struct findings_kind *kin
 	struct finding *finding =
 		findings_add(findings, kind, FINDINGS_CERTAIN, place->process, place->stack);
 	uint64_t had = had_at_most(findings, place->process);
-	uint64_t tick_ns = reader_info(findings->asked->reader)->tick_ns;
+	uint64_t tick_ns = reader_info(findings->asked->reader)->tick_ns, around_ns;
 	struct str untouched = { 0 }, again = { 0 };
 
 	ASSERT(row->hill.top == spikes->peak && row->spike_sites_count > 0);
@@ -485,13 +485,12 @@ static void tell_peak(struct findings *findings, const struct findings_kind *kin
 		findings_figure(finding, "resident_bytes", "in memory at most", FINDINGS_BYTES,
 				had);
 	}
-	finding->from_ns = row->begin_ns;
-	finding->to_ns = row->end_ns;
-	// What rose within a tick is there before a window that begins with it.
-	if (row->end_ns - row->begin_ns < tick_ns) {
-		finding->from_ns -= finding->from_ns < tick_ns ? finding->from_ns : tick_ns;
-		finding->to_ns += tick_ns;
-	}
+	// As long again on both sides, so that it rises and falls in the window, and is a short
+	// part of it: what rises within a tick is there already in one that begins with it.
+	around_ns = row->end_ns - row->begin_ns < tick_ns ? tick_ns : row->end_ns - row->begin_ns;
+	finding->from_ns = row->begin_ns < around_ns ? 0 : row->begin_ns - around_ns;
+	finding->to_ns = findings->asked->to_ns - row->end_ns < around_ns ? findings->asked->to_ns
+									  : row->end_ns + around_ns;
 	finding->saves_bytes = saves_without(findings, row, beside);
 	say_peak(findings, finding, row);
 	if (beside->times > 1)
