@@ -195,7 +195,8 @@ static void write_exceptions(struct page *page, const struct heap_counts *counts
 	}
 }
 
-// "± 1.2 %" between two texts, after an estimate of bytes or of calls. Nothing where it is not known.
+// "± 1.2 %" between two texts, after an estimate of bytes or of calls. Nothing where it is not
+// known.
 static void write_error(struct page *page, enum sites_question question, uint64_t figure,
 			const char *before, const char *after)
 {

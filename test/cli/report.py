@@ -602,6 +602,18 @@ def a_peak_of_processes_whose_ends_may_be_late_says_so():
 
 
 @test
+def each_figure_of_samples_has_its_own_error_after_it():
+    path = assemble("errors", "trace sample=1000\nprocess p pid=1\nthread t p tid=1\n" + "".join(
+        f"+1 t malloc {0x1000 * (i + 1):#x} {10 + 90 * (i % 2)}\n" for i in range(100)) + "end\n")
+    text = run("report", path).stdout
+    heap = json.loads(run("report", "--json", path).stdout)["heap"]
+    for key in ("allocated", "peak", "live at end"):
+        assert re.search(rf"  {key} +[\d.]+ KiB  ± [\d.]+ %, in [\d,]+ blocks", text), text
+    of_calls = f"blocks ± {100 * heap['standard_errors']['calls'] / heap['allocations']:.1f} %"
+    assert of_calls in text, f"{of_calls}: {text}"
+
+
+@test
 def memory_that_was_mapped_before_is_said_to_be_no_calls():
     assemble("mapped", "process p pid=1\nthread t p\nstack s main\n"
              "@1 t mapped 0x100000 0x1000 prot=rw flags=private|anonymous origin=kernel\n"
