@@ -162,7 +162,7 @@ name module "<module>" "app.py":7
 frame new app 0x401100
 name new "operator new(unsigned long)" "":0
 frame vector app 0x401200
-name vector "std::vector<int, std::allocator<int> >::_M_realloc_insert(int)" "":0
+name vector "void std::vector<int, std::allocator<int> >::_M_realloc_insert<int>(int)" "":0
 stack s new < vector < module
 @1000 t malloc s 0x1000 100
 @3000 end p exit=0
@@ -170,7 +170,8 @@ end
 """)
     profile = Pprof(exported(path, "pprof", text=False)[0])
     for name in ("malloc", "operator new(unsigned long)", "operator new[](unsigned long)", "xmalloc", "g_malloc0",
-                 "__GI___strdup", "Own::operator new", "std::__new_allocator<std::pair<int, long> >::allocate(unsigned long)"):
+                 "__GI___strdup", "Own::operator new", "std::__new_allocator<std::pair<int, long> >::allocate(unsigned long)",
+                 "std::__new_allocator::allocate", "std::allocator_traits::allocate"):
         check(drops(profile, name), name)
     for name in ("work", "main", "my_malloc_user", "std::sort<int*>", "_PyObject_GC_New", "operator newer", "core::iter::map",
                  "std::vector<int, std::allocator<int> >::push_back(int)"):
@@ -178,6 +179,7 @@ end
     functions = {profile.strings[m[2][0]]: m for m in map(message, profile.top[5])}
     equal(0, functions["<module>"].get(3, [0])[0], "else pprof takes all of it for arguments of a template")
     check(functions["operator new(unsigned long)"][3][0])
+    check("std::vector<int, std::allocator<int> >::_M_realloc_insert<int>(int)" in functions, "without a return type")
     run("export", path, "--format", "pprof", "-o", "drops.pb.gz", "--force")
     text = go_says("-top", "-unit=B", "-sample_index=alloc_space", "drops.pb.gz")
     check(re.search(r"100B +100% +100% +100B +100% +std::vector::_M_realloc_insert", text), text)

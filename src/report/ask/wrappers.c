@@ -441,9 +441,10 @@ void wrappers_add_expression(struct str *text)
 			str_add(text, *at == '*' ? ".*" : (char[]){ *at, '\0' });
 		}
 	}
-	// Of scopes those that are known to do nothing else; here with their templates' arguments.
+	// Of scopes those that are known to do nothing else. pprof leaves out the arguments of
+	// templates before it compares, other readers do not.
 	str_add(text, "|(std|__gnu_cxx)::(__new_allocator|new_allocator|allocator|allocator_traits|"
-		      "__alloc_traits|_Vector_base)<.*>::(_M_)?allocate)");
+		      "__alloc_traits|_Vector_base)(<.*>)?::(_M_)?allocate)");
 }
 
 // Does the file's name begin as one of these? Windows has backslashes in its paths, and does not
