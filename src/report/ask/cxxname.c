@@ -221,25 +221,49 @@ static void simplify(const char *text, struct str *out)
 	}
 }
 
-// [from, to) of `text` with the contents of its template argument lists replaced by "…":
-// "std::map<int, std::string>::insert" becomes "std::map<…>::insert".
-static void fold_templates(const char *text, size_t from, size_t to, struct str *out)
+// [from, to) of `text` with the contents of its template argument lists replaced by "…", and those
+// of the parameters of functions that it is in: "std::map<int, std::string>::insert" becomes
+// "std::map<…>::insert", and "f(int)::{lambda(char)#1}::operator()" "f(…)::{lambda#1}::operator()".
+static void fold_brackets(const char *text, size_t from, size_t to, struct str *out)
 {
 	size_t at = from;
 
 	while (at < to) {
 		size_t operator_bytes = operator_length(text, at);
+		bool lambda = begins(text + at, "{lambda(");
 
 		if (operator_bytes) {
 			str_add_bytes(out, text + at, operator_bytes);
 			at += operator_bytes;
+		} else if (lambda) {
+			str_add(out, "{lambda");
+			at = skip_brackets(text, at + strlen("{lambda"));
 		} else if (text[at] == '<' && at > from) {
 			str_add(out, "<…>");
+			at = skip_brackets(text, at);
+		} else if (text[at] == '(' && at > from &&
+			   !begins(text + at, "(anonymous namespace)")) {
+			str_add(out, text[at + 1] == ')' ? "()" : "(…)");
 			at = skip_brackets(text, at);
 		} else {
 			str_add_char(out, text[at++]);
 		}
 	}
+}
+
+// Where the name of a lambda ends that [from, to) of `text` is the call of, else `to`: that it is
+// called needs no words.
+static size_t without_call(const char *text, size_t from, size_t to)
+{
+	static const char call[] = "}::operator()";
+	size_t end = to;
+
+	// Of a generic one there are arguments after it.
+	for (size_t at = from; at + strlen(call) <= to; at++)
+		if (begins(text + at, call))
+			end = text[at + strlen(call)] == '<' || at + strlen(call) == to ? at + 1
+											: to;
+	return end;
 }
 
 // Position after the first top-level "::", or 0. An operator's name is the last part: nothing is
@@ -293,9 +317,11 @@ static void shorten_in_steps(const char *text, size_t width, struct str *out)
 	str_add_bytes(&folded, text + parts.start, parts.end - parts.start);
 	str_add(&folded, ending);
 	if (cxxname_columns(str_get(&folded)) > width) {
+		size_t end = without_call(text, parts.start, parts.end);
+
 		str_clear(&folded);
-		fold_templates(text, parts.start, parts.end, &folded);
-		str_add(&folded, ending);
+		fold_brackets(text, parts.start, end, &folded);
+		str_add(&folded, end < parts.end ? "" : ending);
 	}
 	rest = str_get(&folded);
 	while (cxxname_columns(rest) + (scope ? 3 : 0) > width && next_scope(rest)) {
