@@ -209,6 +209,24 @@ def a_baseline_goes_down_by_itself_and_up_only_by_force():
 
 
 @test
+def what_is_over_a_baseline_is_blamed_on_no_site_but_on_what_diff_says():
+    verdict(program("three.tide"), "--baseline", "sites", "--update", code=0)
+    path = program("thirty.tide", 30)
+    text = verdict(path, "--baseline", "sites", "--annotate", "github", "--sarif", "sites.sarif", "--junit", "out.xml",
+                   code=1)
+    command = "which have grown since the baseline: tidemark diff OLD thirty.tide"
+    check(f"sites: the largest; {command}" in text, text)
+    [live, _] = [line for line in text.splitlines() if line.startswith("::error ")]
+    check(" by " not in live and live.endswith(command) and "file=" not in live, live)
+    results = json.load(open("sites.sarif", encoding="utf-8"))["runs"][0]["results"]
+    check(all("logicalLocations" not in result["locations"][0] for result in results), results)
+    check(command in open("out.xml", encoding="utf-8").read())
+    check(command in verdict(path, "--baseline", "sites", "--markdown", code=1).replace("\\", ""))
+    # Of a limit that is given the largest is a site to look at.
+    check("of it by session" in verdict(path, "--max-live-at-exit", "5000", "--annotate", "github", code=1))
+
+
+@test
 def a_baseline_keeps_a_section_for_each_set_of_filters_and_its_comments():
     path = program()
     with open("kept", "w", encoding="utf-8") as file:

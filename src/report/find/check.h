@@ -163,7 +163,15 @@ void check_announce(const struct check_page *page, const struct check_row *row, 
 // "1.2 MiB (1,234,567 bytes)". Appends.
 void check_add_value(struct str *text, enum check_figure figure, uint64_t value);
 
-// Where in the source: the heaviest site's function, or the next of its callers of which a line is
+// The site that a row over its limit is said to be of: the heaviest. NULL: of none. A baseline has
+// no sites, so it is not known which of them have grown since, and the heaviest may be an innocent
+// one.
+const struct check_site *check_blamed(const struct check_row *row);
+
+// What then says which sites have grown: "tidemark diff OLD app.tide". Appends.
+void check_add_diff(const struct check *check, struct str *text);
+
+// Where in the source: the blamed site's function, or the next of its callers of which a line is
 // known. NULL: of none. `row` may be NULL.
 const struct symbol *check_place(const struct check_row *row);
 

@@ -109,11 +109,12 @@ void check_json(const struct check_page *page, struct sink *sink)
 // for all results alike.
 const struct symbol *check_place(const struct check_row *row)
 {
+	const struct check_site *site = row ? check_blamed(row) : NULL;
 	struct names_stack stack;
 
-	if (!row || !row->sites_count)
+	if (!site)
 		return NULL;
-	stack = names_stack(row->asked->names, row->sites[0].stack);
+	stack = names_stack(row->asked->names, site->stack);
 	for (size_t i = stack.user; i < stack.count; i++)
 		if (stack.lines[i].symbol->file && stack.lines[i].symbol->line)
 			return stack.lines[i].symbol;
@@ -213,9 +214,8 @@ static void add_result_path(const struct check *check, const struct symbol *plac
 // result stays the same from commit to commit, and a CI can tell a new one from an old one.
 static uint64_t fingerprint(const struct check_page *page, const struct check_row *row)
 {
-	const struct symbol *face =
-		row && row->sites_count ? names_face(row->asked->names, row->sites[0].stack, false)
-					: NULL;
+	const struct check_site *site = row ? check_blamed(row) : NULL;
+	const struct symbol *face = site ? names_face(row->asked->names, site->stack, false) : NULL;
 	struct str text = { 0 };
 	uint64_t print;
 
@@ -231,6 +231,7 @@ static uint64_t fingerprint(const struct check_page *page, const struct check_ro
 static void write_location(const struct check *check, const struct check_row *row,
 			   struct json *json)
 {
+	const struct check_site *site = row ? check_blamed(row) : NULL;
 	const struct symbol *place = check_place(row);
 	struct str uri = { 0 }, path = { 0 }, name = { 0 };
 
@@ -245,8 +246,8 @@ static void write_location(const struct check *check, const struct check_row *ro
 	json_kv_u64(json, "startLine", place ? place->line : 1);
 	json_object_end(json);
 	json_object_end(json);
-	if (row && row->sites_count) {
-		names_add_function(row->asked->names, row->sites[0].stack, false, &name);
+	if (site) {
+		names_add_function(row->asked->names, site->stack, false, &name);
 		json_kv_array(json, "logicalLocations");
 		json_object_begin(json);
 		json_kv_string(json, "fullyQualifiedName", str_get(&name));
@@ -460,12 +461,21 @@ static void write_refusal(const struct check *check, struct sink *sink)
 }
 
 // The text of the failure lists the sites, one on a line, as a reader of JUnit shows it as it is.
-static void write_failure(const struct check_row *row, const char *text, struct sink *sink)
+static void write_failure(const struct check *check, const struct check_row *row, const char *text,
+			  struct sink *sink)
 {
 	ASSERT(row->exceeded);
 	sink_text(sink, "      <failure type=\"limit\" message=\"");
 	write_xml(sink, text);
 	sink_text(sink, "\">");
+	if (row->sites_count && !check_blamed(row)) {
+		struct str line = { 0 };
+
+		str_add(&line, "the largest sites; ");
+		check_add_diff(check, &line);
+		write_xml_words(sink, &line);
+		sink_text(sink, "\n");
+	}
 	for (size_t i = 0; i < row->sites_count; i++) {
 		struct names *names = row->asked->names;
 		const struct symbol *face = names_face(names, row->sites[i].stack, false);
@@ -495,7 +505,7 @@ static void write_case(const struct check_page *page, const struct check_row *ro
 	if (page->check->refusal)
 		write_refusal(page->check, sink);
 	else if (row->exceeded)
-		write_failure(row, str_get(&text), sink);
+		write_failure(page->check, row, str_get(&text), sink);
 	sink_text(sink, "      <system-out>");
 	write_xml_words(sink, &text);
 	sink_text(sink, "</system-out>\n    </testcase>\n");

@@ -93,9 +93,25 @@ void check_subject(const struct check_page *page, struct str *text)
 		str_format(text, ", %s", page->section);
 }
 
+const struct check_site *check_blamed(const struct check_row *row)
+{
+	ASSERT(row->sites_count == 0 || row->sites);
+	if (row->sites_count == 0 || (row->limit.of_baseline && row->limit.most > 0))
+		return NULL;
+	return &row->sites[0];
+}
+
+void check_add_diff(const struct check *check, struct str *text)
+{
+	str_add(text, "which have grown since the baseline: tidemark diff OLD ");
+	str_add_shell(text, check->path);
+}
+
 // The sentence that all forms share: what ran, the figure and its limit, and who has most of it.
 void check_announce(const struct check_page *page, const struct check_row *row, struct str *text)
 {
+	const struct check_site *site = row ? check_blamed(row) : NULL;
+
 	check_subject(page, text);
 	str_add(text, ": ");
 	if (!row) {
@@ -106,9 +122,14 @@ void check_announce(const struct check_page *page, const struct check_row *row, 
 	if (!row->sites_count)
 		return;
 	str_add(text, "; ");
-	check_add_value(text, row->figure, row->sites[0].value);
+	if (!site) {
+		str_add(text, "of its sites, ");
+		check_add_diff(page->check, text);
+		return;
+	}
+	check_add_value(text, row->figure, site->value);
 	str_add(text, " of it by ");
-	names_add_function(row->asked->names, row->sites[0].stack, false, text);
+	names_add_function(row->asked->names, site->stack, false, text);
 }
 
 // A trace that is not judged has neither failed nor passed: "?".
@@ -185,6 +206,12 @@ void check_text(const struct check_page *page, struct sink *sink)
 		paper_field(&paper, row->exceeded ? PAPER_WARNING : PAPER_PLAIN,
 			    verdict(check, row), 8, false);
 		paper_format(&paper, PAPER_PLAIN, "%s\n", str_get(&text));
+		if (row->exceeded && row->sites_count && !check_blamed(row)) {
+			str_clear(&text);
+			str_add(&text, "the largest; ");
+			check_add_diff(check, &text);
+			paper_paragraph(&paper, PAPER_DIM, "        sites", str_get(&text));
+		}
 		if (row->exceeded)
 			write_sites(row, &stacks);
 		str_fini(&text);
@@ -259,6 +286,15 @@ void check_markdown(const struct check_page *page, struct sink *sink)
 
 		if (!row->exceeded || !row->sites_count)
 			continue;
+		if (!check_blamed(row)) {
+			struct str text = { 0 };
+
+			check_add_diff(check, &text);
+			sink_text(sink, "\nThe largest sites; ");
+			sheet_write_markdown(sink, str_get(&text), SIZE_MAX);
+			sink_text(sink, "\n");
+			str_fini(&text);
+		}
 		sink_format(sink, "\n| %s | site |\n|---:|---|\n", check_names[figure]);
 		for (size_t i = 0; i < row->sites_count; i++) {
 			sink_text(sink, "| ");
