@@ -728,7 +728,7 @@ static void take_snapshots(struct index_store *store)
 	if (store->step >= store->sites_next) {
 		uint32_t sites = snapshot_sites_now(store, keys);
 
-		store->sites_next = store->step + distance(&store->shape, 2 * sites);
+		store->sites_next = store->step + distance(&store->shape, 3 * sites);
 	}
 }
 

@@ -49,7 +49,7 @@ struct index_shape {
 	uint32_t block_log2;     // steps in a block: 16
 	uint32_t long_log2;      // shortest lifetime in the long files: 17
 	uint32_t snapshot_steps; // at least so many between two snapshots: 2^18
-	uint32_t snapshot_ratio; // and so many times the number of keys: 2; of sites, twice that
+	uint32_t snapshot_ratio; // and so many times the number of keys: 2; of sites, thrice that
 	uint32_t level_log2;     // steps in an entry of levels0: 8
 	uint32_t chunk_log2;     // steps in a chunk of postings: 22
 	uint32_t skip_log2;      // postings between two sums: 10
