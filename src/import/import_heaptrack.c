@@ -38,10 +38,18 @@ struct heaptrack {
 
 	char **strings; // by number, from 1
 	size_t strings_count, strings_capacity;
-	frame_id *frames; // by number of an instruction pointer, from 1
-	size_t frames_count, frames_capacity;
-	stack_id *stacks; // by number of a trace, from 1
-	size_t stacks_count, stacks_capacity;
+	struct pointer {
+		frame_id frame;
+		uint64_t pc;
+		bool nameless_cxx; // in C++'s library, without a name
+		bool asks_new; // a function of an allocator, which calls nothing but operator new
+	} * pointers;          // by number of an instruction pointer, from 1
+	size_t pointers_count, pointers_capacity;
+	struct node {
+		stack_id stack;
+		uint32_t pointer; // of an interpreted file
+	} * nodes;                // by number of a trace, from 1
+	size_t nodes_count, nodes_capacity;
 
 	// Raw: what was mapped, also in the past.
 	struct raw_module {
@@ -191,6 +199,27 @@ static char *string_of(const struct heaptrack *heaptrack, uint64_t number)
 								: "";
 }
 
+// GCC's or Clang's, by the name of the file.
+static bool is_cxx_library(const char *path)
+{
+	const char *name = str_last_part(path);
+
+	return strncmp(name, "libstdc++", 9) == 0 || strncmp(name, "libc++", 6) == 0;
+}
+
+// By the three names that allocators have had in these libraries.
+static bool asks_new(const char *function)
+{
+	static const char *const allocators[] = { "std::__new_allocator<",
+						  "__gnu_cxx::new_allocator<",
+						  "std::__1::allocator<" };
+
+	for (size_t i = 0; i < sizeof allocators / sizeof *allocators; i++)
+		if (strncmp(function, allocators[i], strlen(allocators[i])) == 0)
+			return strstr(function, ">::allocate(") != NULL;
+	return false;
+}
+
 // An instruction pointer of an interpreted file: its module, and the functions there, innermost
 // first. A frame for each pointer: inlined functions are several names. Without a name it is called
 // by its module and address.
@@ -199,6 +228,7 @@ static bool read_pointer(struct heaptrack *heaptrack, char *at)
 	struct trace_name names[NAMES_MAX];
 	uint64_t pc, module = 0, function, file, line;
 	struct str unknown = { 0 };
+	struct pointer *pointer;
 	size_t count = 0;
 
 	if (!take_hex(&at, &pc))
@@ -212,16 +242,19 @@ static bool read_pointer(struct heaptrack *heaptrack, char *at)
 			.line = line > UINT32_MAX ? 0 : (uint32_t)line,
 		};
 	ASSERT(count <= NAMES_MAX);
+	begin(heaptrack);
+	pointer = MEM_ADD(heaptrack->pointers, heaptrack->pointers_count,
+			  heaptrack->pointers_capacity);
+	*pointer = (struct pointer){ .pc = pc };
 	if (count == 0 || !*names[0].function) {
+		pointer->nameless_cxx = is_cxx_library(string_of(heaptrack, module));
 		str_format(&unknown, "%s 0x%" PRIx64, str_last_part(string_of(heaptrack, module)),
 			   pc);
 		names[0] = (struct trace_name){ .function = unknown.text, .file = "" };
 		count = 1;
 	}
-	begin(heaptrack);
-	MEM_ROOM(heaptrack->frames, heaptrack->frames_capacity, heaptrack->frames_count + 1);
-	heaptrack->frames[heaptrack->frames_count++] =
-		intake_frame_names(heaptrack->intake, pc, names, count);
+	pointer->asks_new = asks_new(names[0].function);
+	pointer->frame = intake_frame_names(heaptrack->intake, pc, names, count);
 	str_fini(&unknown);
 	return true;
 }
@@ -296,6 +329,25 @@ static module_id find_module(const struct heaptrack *heaptrack, uint64_t pc)
 	return 0;
 }
 
+// The frame of a pointer whose caller is known. C++'s library without symbols has no name for what
+// an allocator calls, which is operator new: so that it is left out of stacks as in others, it gets
+// that name. A trace that came before by another caller keeps the address.
+static frame_id frame_called_by(struct heaptrack *heaptrack, uint64_t number, uint32_t parent)
+{
+	struct trace_name name = { .function = "operator new(unsigned long)", .file = "" };
+	struct pointer *pointer = number ? &heaptrack->pointers[number - 1] : NULL;
+	uint32_t caller = parent ? heaptrack->nodes[parent - 1].pointer : 0;
+
+	if (!pointer)
+		return 0;
+	ASSERT(number <= heaptrack->pointers_count && caller <= heaptrack->pointers_count);
+	if (pointer->nameless_cxx && caller && heaptrack->pointers[caller - 1].asks_new) {
+		pointer->nameless_cxx = false;
+		pointer->frame = intake_frame_names(heaptrack->intake, pointer->pc, &name, 1);
+	}
+	return pointer->frame;
+}
+
 // A node of the tree of stacks: its pointer and its caller, which comes before it in the file and
 // so has a number already.
 static bool read_trace(struct heaptrack *heaptrack, char *at)
@@ -306,21 +358,21 @@ static bool read_trace(struct heaptrack *heaptrack, char *at)
 	stack_id callers;
 
 	if (!take_hex(&at, &pointer) || !take_hex32(&at, &parent) ||
-	    parent > heaptrack->stacks_count)
+	    parent > heaptrack->nodes_count)
 		return false;
 	begin(heaptrack);
 	// A raw one is a return address.
 	if (heaptrack->raw)
 		frame = intake_frame_address(heaptrack->intake, find_module(heaptrack, pointer - 1),
 					     pointer - 1);
-	else if (pointer > heaptrack->frames_count)
+	else if (pointer > heaptrack->pointers_count || pointer > UINT32_MAX)
 		return false;
 	else
-		frame = pointer ? heaptrack->frames[pointer - 1] : 0;
-	callers = parent ? heaptrack->stacks[parent - 1] : 0;
-	MEM_ROOM(heaptrack->stacks, heaptrack->stacks_capacity, heaptrack->stacks_count + 1);
-	heaptrack->stacks[heaptrack->stacks_count++] =
-		intake_stack(heaptrack->intake, callers, frame);
+		frame = frame_called_by(heaptrack, pointer, parent);
+	callers = parent ? heaptrack->nodes[parent - 1].stack : 0;
+	*MEM_ADD(heaptrack->nodes, heaptrack->nodes_count, heaptrack->nodes_capacity) =
+		(struct node){ intake_stack(heaptrack->intake, callers, frame),
+			       heaptrack->raw ? 0 : (uint32_t)pointer };
 	return true;
 }
 
@@ -328,10 +380,10 @@ static bool take_stack(const struct heaptrack *heaptrack, char **at, stack_id *s
 {
 	uint32_t number;
 
-	if (!take_hex32(at, &number) || number > heaptrack->stacks_count)
+	if (!take_hex32(at, &number) || number > heaptrack->nodes_count)
 		return false;
-	ASSERT(number <= heaptrack->stacks_count);
-	*stack = number ? heaptrack->stacks[number - 1] : 0;
+	ASSERT(number <= heaptrack->nodes_count);
+	*stack = number ? heaptrack->nodes[number - 1].stack : 0;
 	return true;
 }
 
@@ -541,7 +593,7 @@ static void free_all(struct heaptrack *heaptrack)
 		mem_free(heaptrack->strings[i]);
 	for (size_t i = 0; i < heaptrack->modules_count; i++)
 		mem_free(heaptrack->modules[i].path);
-	MEM_FREE(heaptrack->strings, heaptrack->modules, heaptrack->frames, heaptrack->stacks,
+	MEM_FREE(heaptrack->strings, heaptrack->modules, heaptrack->pointers, heaptrack->nodes,
 		 heaptrack->pairs, heaptrack->blocks, heaptrack->exe);
 }
 

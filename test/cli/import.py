@@ -246,6 +246,20 @@ def a_raw_recording_of_heaptrack_has_addresses_and_modules():
 
 
 @test
+def what_an_allocator_calls_in_cpps_library_is_operator_new():
+    texts = ["/lib/libstdc++.so.6", "std::__new_allocator<int>::allocate(unsigned long, void const*)", "a.h",
+             "own()", "/lib/libother.so"]
+    lines = ["v 10400 3", "X app", *(f"s {len(text):x} {text}" for text in texts),
+             "i 7f00 1",             # 1: nameless, of libstdc++
+             "i 4010 0 2 3 7 4 3 9",  # 2: the allocator, inlined into own
+             "i 8f00 5",             # 3: nameless, of another library
+             "t 2 0", "t 1 1", "t 3 1", "a 28 2", "a 10 3", "+ 0", "+ 1"]
+    told = json.loads(run("report", "--json", imported("nameless", "\n".join(lines) + "\n")).stdout)
+    inner = {site["bytes"]: site["stack"][0]["function"] for site in told["sites"]["live_at_exit"]}
+    assert inner == {0x28: "operator new(unsigned long)", 0x10: "libother.so 0x8f00"}, inner
+
+
+@test
 def old_versions_of_heaptrack_are_read():
     old = ("v 10000\nX app --x\nI 1000 10\ns app\ns my function\ns a b.c\ni 1000 1 2 3 7\nt 1 0\n"
            "c 5\n+ 40 1 5000\nR 2\n+ 10 1 6000\n- 5000\n- 7000\n")
