@@ -505,7 +505,7 @@ const struct command cmd_check = {
 		"files are runs of one program: each must keep to the limits; with a baseline\n"
 		"whose runs differ, it is their means that are compared.\n",
 	.examples =
-		"  tidemark check app.tide --max-peak 100M --max-live-at-exit 0\n"
+		"  tidemark check app.tide --max-peak 100M --max-live-at-exit 1M\n"
 		"  tidemark check app.tide --frame '^parse_' --max-allocations 10000\n"
 		"  tidemark check app.tide --from mark:begin --to mark:end --max-allocations 0\n"
 		"  tidemark check app.tide --baseline memory.baseline --update\n"

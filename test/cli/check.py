@@ -191,6 +191,35 @@ def unexpected_allocations_are_those_between_from_and_to():
     check("between --from and --to" in verdict(path, "--max-unexpected", "0", "--to", "1ms", code=3).replace("\n", " "))
 
 
+@test
+def what_the_runtime_of_cpp_leaves_is_named_as_that():
+    path = assemble("runtime", """trace command="./app"
+process p pid=42 exe="/bin/app"
+thread t p tid=42
+module app p 0x400000-0x500000 "/bin/app"
+module cxx p 0x600000-0x700000 "/lib/libstdc++.so.6"
+module ld p 0x800000-0x900000 "/lib64/ld-linux-x86-64.so.2"
+frame reserve cxx 0x6a57b9
+frame run ld 0x801000
+frame buffer app 0x401000
+name buffer "__GI__IO_file_doallocate" "":0
+frame own app 0x401100
+name own "own" "":0
+stack r reserve < run
+stack b buffer < own
+stack o own
++1 t malloc r 0x1000 72704
++1 t malloc b 0x100000 4096
++1 t malloc o 0x200000 512
++1 end p exit=0
+end
+""")
+    text = " ".join(verdict(path, "--max-live-at-exit", "0", code=1).split())
+    check("runtime: 71.0 KiB is libstdc++'s reserve for exceptions, 4.0 KiB is the buffer of a stream" in text, text)
+    text = verdict(path, "--max-live-at-exit", "0", "--frame", "^own$", code=1)
+    check("for exceptions" not in text, text)
+
+
 # ---- baselines ----
 
 @test
