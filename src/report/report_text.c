@@ -141,12 +141,15 @@ static void write_label(struct page *page, const char *label, const char *figure
 static void write_bound(struct page *page)
 {
 	const struct heap_totals *totals = heap_totals(page->report->heap);
+	const char *low = STR_BYTES(totals->peak_low_bytes);
+	const char *high = STR_BYTES(totals->peak_high_bytes);
 
-	if (totals->peak_low_bytes == totals->peak_high_bytes)
+	// A few bytes are no bound that could be read.
+	if (strcmp(low, high) == 0)
 		return;
 	paper_format(&page->paper, PAPER_DIM,
 		     "  %-27sbetween %s and %s: threads overlap within a tick of the clock\n", "",
-		     STR_BYTES(totals->peak_low_bytes), STR_BYTES(totals->peak_high_bytes));
+		     low, high);
 }
 
 // Whose memory may be in the peak although it was gone.

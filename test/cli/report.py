@@ -614,6 +614,26 @@ def each_figure_of_samples_has_its_own_error_after_it():
 
 
 @test
+def bounds_of_a_peak_that_read_the_same_are_left_out():
+    for size, shown in ((4 << 20, False), (40, True)):
+        path = assemble("bound", f"""trace tick=1000
+process p pid=1
+thread t p tid=1
+thread u p tid=2
+@1000 t malloc 0x100000 {size}
+@2000 t malloc 0x1000 10
+@5000 t free 0x1000
+@5000 u malloc 0x2000 20
+@9000 end p exit=0
+end
+""")
+        heap = json.loads(run("report", "--json", path).stdout)["heap"]
+        assert heap["peak_low_bytes"] < heap["peak_high_bytes"], heap
+        text = run("report", path).stdout
+        assert shown == ("threads overlap" in text), text
+
+
+@test
 def memory_that_was_mapped_before_is_said_to_be_no_calls():
     assemble("mapped", "process p pid=1\nthread t p\nstack s main\n"
              "@1 t mapped 0x100000 0x1000 prot=rw flags=private|anonymous origin=kernel\n"
