@@ -668,6 +668,8 @@ const char *report_ending(const struct report *report, process_id id, char out[s
 	const struct trace_process *process = reader_process(report->asked->reader, id);
 
 	if (process->exit == TRACE_EXIT_UNKNOWN)
-		return "still running";
+		return cautions_is_import(reader_info(report->asked->reader))
+			       ? "an end that is not known"
+			       : "still running";
 	return report_exit_words(process, out);
 }

@@ -136,6 +136,7 @@ def what_the_source_lacks_is_said_above_every_answer():
         assert "imported from csv: times are the order of events alone" in said, (command, said)
         assert "threads are not told apart; there are no stacks" in said, (command, said)
     assert "imported=csv no-clock no-threads no-stacks" in run("info", path).stdout
+    assert "an end that is not known" in run("report", path).stdout, "nobody knows whether it still runs"
     whole = " ".join(warnings("report", imported("log.csv", LOG)))
     assert "imported from csv" in whole and "threads" not in whole, whole
 
