@@ -88,7 +88,8 @@ static void write_trace(struct json *json, const struct report *report)
 {
 	const struct heap_totals *totals = heap_totals(report->heap);
 	const struct trace_info *info = reader_info(report->asked->reader);
-	uint64_t end_ns;
+	uint64_t end_ns = 0;
+	bool lacks = reader_lacks_events(report->asked->reader, &end_ns);
 
 	json_kv_object(json, "trace");
 	json_kv_bool(json, "complete", report->complete);
@@ -97,8 +98,7 @@ static void write_trace(struct json *json, const struct report *report)
 	json_kv_bool(json, "sampled", reader_is_estimated(report->asked->reader));
 	json_kv_u64_if(json, "sample_bytes", info->sample_bytes > 0, info->sample_bytes);
 	json_kv_u64(json, "duration_ns", totals->duration_ns);
-	if (reader_lacks_events(report->asked->reader, &end_ns))
-		json_kv_u64(json, "events_end_ns", end_ns);
+	json_kv_u64_if(json, "events_end_ns", lacks, end_ns);
 	json_kv_u64_if(json, "began_unix_ns", info->began_unix_ns > 0, info->began_unix_ns);
 	json_kv_text(json, "command", info->command);
 	json_kv_text(json, "directory", info->directory);
