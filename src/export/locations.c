@@ -37,7 +37,9 @@ static uint32_t add_name(struct locations *locations, const struct symbol *symbo
 
 	// Without a name: libx.so+0x1234, which is what a person would look up.
 	if (symbol->function)
-		return string_table_add(&locations->strings, scoped_name(symbol->function));
+		return string_table_add(&locations->strings, locations->scoped
+								     ? scoped_name(symbol->function)
+								     : symbol->function);
 	str_format(&text, "%s+0x%" PRIx64,
 		   *symbol->module ? names_file(symbol->module) : "(no file)", symbol->offset);
 	number = string_table_add(&locations->strings, str_get(&text));

@@ -32,6 +32,7 @@ struct location {
 struct locations {
 	const struct reader *reader; // borrowed
 	struct names *names;         // borrowed
+	bool scoped;                 // functions of templates are without their return type
 	struct string_table strings;
 	struct location *list;
 	struct location_line *lines;
@@ -44,7 +45,7 @@ struct locations {
 	struct index_set function_numbers;                   // private
 };
 
-// `= { .reader = …, .names = … }` is an empty one.
+// `= { .reader = …, .names = … }` is an empty one; `scoped` is the caller's, too.
 // The trace and the names stay.
 void locations_fini(struct locations *locations);
 

@@ -350,7 +350,9 @@ static bool write(const struct export_source *source, struct sink *sink, struct 
 	struct otlp otlp = {
 		.source = source,
 		.reader = source->asked->reader,
-		.locations = { .reader = source->asked->reader, .names = source->asked->names },
+		.locations = { .reader = source->asked->reader,
+			       .names = source->asked->names,
+			       .scoped = true },
 	};
 
 	begin_tables(&otlp);

@@ -295,7 +295,7 @@ static bool write(const struct export_source *source, struct sink *sink, struct 
 		.source = source,
 		.reader = asked->reader,
 		.gzip = gzip_begin(sink),
-		.locations = { .reader = asked->reader, .names = asked->names },
+		.locations = { .reader = asked->reader, .names = asked->names, .scoped = true },
 	};
 
 	write_profile(&pprof);
