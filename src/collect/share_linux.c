@@ -19,8 +19,9 @@
 enum {
 	SHARE_LANES_MIN = 2, // for notes, and for one thread
 	// What a recording takes at least: a segment, the rings of one thread and of notes, and
-	// what is made of their events.
-	SHARE_ROOM_BYTES = SEGMENT_RINGS_AT + (16 << 20),
+	// what is made of their events; and stacks of its threads, of which one keeps the time
+	// where the processor's counter is not trusted.
+	SHARE_ROOM_BYTES = SEGMENT_RINGS_AT + (32 << 20),
 };
 
 _Static_assert(SEGMENT_SEALS == (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW), "as the kernel's");
