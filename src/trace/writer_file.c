@@ -11,7 +11,7 @@ _Static_assert(COLUMNS_EVENTS_MAX <= (int)BLOCK_EVENTS_MAX, "a reader takes our 
 
 // Where events come as quickly as this, to compress what hardly gets smaller takes too much of a
 // program's time.
-enum { QUICK_EVENT_NS = 200 };
+enum { QUICK_EVENT_NS = 100 };
 
 void writer_defs_fini(struct writer_defs *defs)
 {
