@@ -1,6 +1,7 @@
 // recording, between its parts: recording_wait.c (of all systems), recording_linux.c (start, fork,
-// stop), recording_talk_linux.c (what is said to the collector) and recording_spares_linux.c
-// (segments for children that cannot say anything). What is declared here is kept over fork.
+// stop), recording_memory_linux.c (what is mapped), recording_talk_linux.c (what is said to the
+// collector) and recording_spares_linux.c (segments for children that cannot say anything). What is
+// declared here is kept over fork.
 #pragma once
 
 #include "recorder/recording.h"
@@ -49,6 +50,22 @@ HIDDEN bool recording_tell(uint32_t pid, uint32_t image, uint64_t time_ns, int s
 
 // False: the hello fails, for this reason.
 HIDDEN bool recording_fail(uint32_t why, long result);
+
+// The session's clock, mapped once. NULL: not yet.
+HIDDEN extern struct segment_clock *recording_clock;
+
+// Map all that a lane and the notes need of a segment, and fill the state with where it is.
+// `descriptors` are the session's clock and the segment's file, as they came with the welcome; they
+// are the caller's. False: the kernel has no room.
+HIDDEN bool recording_map_all(struct recording_state *state, const struct segment_welcome *welcome,
+			      const int descriptors[2]);
+
+// In a forked child: unmap the first `count` mappings, which are its parent's of its segment. The
+// clock is kept, and the mapping that begins at `over`, 0 for none.
+HIDDEN void recording_drop_shared(uint32_t count, uintptr_t over);
+
+// How many mappings of a segment there are so far, for recording_drop_shared.
+HIDDEN uint32_t recording_count_shared(void);
 
 // A part of a segment, or the clock page. NULL: the kernel has no room.
 HIDDEN void *recording_map_part(int fd, uint32_t part_at, size_t bytes);
