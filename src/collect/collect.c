@@ -721,14 +721,15 @@ static void tell_done(struct collector *collector, const struct trace_end *end, 
 
 // Only the trace says these: they make some figures less exact, and nothing wrong.
 // "in 12 stacks it is not sure ...": nothing is noted where the count is 0.
-static void note_count(struct trace_builder *trace_builder, const char *before, uint64_t count,
-		       const char *after)
+static void note_count(struct trace_builder *trace_builder, uint64_t count, const char *before,
+		       const char *one, const char *many)
 {
 	char text[128];
 
 	if (count == 0)
 		return;
-	snprintf(text, sizeof text, "%s%llu %s", before, (unsigned long long)count, after);
+	snprintf(text, sizeof text, "%s%llu %s", before, (unsigned long long)count,
+		 count == 1 ? one : many);
 	trace_builder_note(trace_builder, TRACE_NOTE_MESSAGE, TRACE_NONE, TRACE_NONE, 0, text);
 }
 
@@ -753,12 +754,19 @@ static void note_losses(struct collector *collector)
 			 (unsigned long long)trace_builder->unsearched);
 		trace_builder_warn(trace_builder, TRACE_NONE, text);
 	}
-	note_count(trace_builder, "in ", trace_builder->language.unsure,
+	note_count(trace_builder, trace_builder->language.unsure, "in ",
+		   "stack it is not sure where the functions of Python belong",
 		   "stacks it is not sure where the functions of Python belong");
-	note_count(trace_builder, "", trace_builder->unbegun,
+	note_count(trace_builder, trace_builder->unbegun, "",
+		   "program had not begun when the recording ended, and is not in it",
 		   "programs had not begun when the recording ended, and are not in it");
-	note_count(trace_builder, "", trace_builder->forks_late,
+	note_count(trace_builder, trace_builder->forks_late, "",
+		   "fork has no exact place in its parent's order",
 		   "forks have no exact place in their parent's order");
+	note_count(trace_builder, trace_builder->stillborn, "",
+		   "forked child ended before anything of the program ran in it, and is not listed",
+		   "forked children ended before anything of the program ran in them, and are not "
+		   "listed");
 }
 
 // False: the trace is not whole, and `*err` says why.

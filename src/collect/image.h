@@ -45,6 +45,8 @@ struct image_event {
 	uint32_t waited;      // a child that was waited for, as the guest sees its pid; 0: none
 	uint32_t status;      // and how it ended, as wait has it
 	uint64_t deadline_ns; // how long the order is held for it; 0: not reached yet
+	uint64_t look_ns;     // when it is looked whether the child lives
+	bool gone;            // it does not, and its hello may be under way
 	bool failed;          // there is no child
 	bool passed;          // the order has gone on
 };

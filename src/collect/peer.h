@@ -38,6 +38,10 @@ struct peer_wanted {
 // child, or its sibling, is it only if the parent has ended.
 uint32_t peer_find(const struct peer_wanted *wanted);
 
+// Linux: whether a process that is not known and began since then has the file mapped, or may have.
+// `pid`, `parent` and `until_ns` do not matter.
+bool peer_has_mapped(const struct peer_wanted *wanted, int fd);
+
 // Its arguments: an array in one allocation (mem_free); the first 64 KiB of them.
 char **peer_args(uint32_t pid, uint32_t *count);
 

@@ -23,6 +23,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -41,7 +42,11 @@ struct pidfd_information {
 	int32_t exit_code;
 };
 
-enum { PIDFD_WANTS_EXIT = 1 << 3, ARGS_BYTES_MAX = 64 << 10 };
+enum {
+	PIDFD_WANTS_EXIT = 1 << 3,
+	ARGS_BYTES_MAX = 64 << 10,
+	SLACK_TICKS = 3, // our clocks are not the kernel's
+};
 
 // Behind the last address of a program, as x86-64's kernel has it (TASK_SIZE).
 #define PERSONALITY_3GB 0x8000000
@@ -179,13 +184,61 @@ static bool has_ended(uint32_t pid)
 	return state == NULL || *state == 'Z' || *state == 'X';
 }
 
+// A line of its maps is "7f0c1a000000-7f0c1a200000 rw-s 00000000 00:01 4711    /memfd:…".
+// True where it lives and does not let us look.
+static bool maps_file(uint32_t pid, const char *device_inode)
+{
+	char *line = NULL, path[64];
+	size_t size = 0;
+	bool found = false;
+	FILE *file;
+
+	snprintf(path, sizeof path, "/proc/%u/maps", pid);
+	file = fopen(path, "re");
+	if (file == NULL)
+		return errno != ENOENT && errno != ESRCH;
+	while (!found && getline(&line, &size, file) > 0)
+		found = strstr(line, device_inode) != NULL;
+	fclose(file);
+	free(line);
+	return found;
+}
+
+bool peer_has_mapped(const struct peer_wanted *wanted, int fd)
+{
+	uint64_t tick_ns = 1000000000u / (uint64_t)sysconf(_SC_CLK_TCK);
+	uint64_t apart_ns = clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC);
+	uint64_t since = (wanted->since_ns + apart_ns) / tick_ns;
+	DIR *directory = opendir("/proc");
+	const struct dirent *entry;
+	struct stat status;
+	char words[64];
+	bool found = false;
+
+	if (directory == NULL || fstat(fd, &status) != 0) {
+		if (directory != NULL)
+			closedir(directory);
+		return true;
+	}
+	snprintf(words, sizeof words, " %02x:%02x %" PRIu64 " ", major(status.st_dev),
+		 minor(status.st_dev), (uint64_t)status.st_ino);
+	while (!found && (entry = readdir(directory)) != NULL) {
+		uint32_t pid = (uint32_t)strtoul(entry->d_name, NULL, 10);
+
+		found = pid != 0 && pid != (uint32_t)getpid() &&
+			began_ticks(pid) + SLACK_TICKS >= since && !has_ended(pid) &&
+			!wanted->is_known(wanted->context, pid) && maps_file(pid, words);
+	}
+	closedir(directory);
+	return found;
+}
+
 // Of several that fit, the one that began last: the claim was written just now.
 //
 // The claim has the number in the child's own namespace, its parent, and a time. 3 ticks of slack
 // are 30 ms.
 uint32_t peer_find(const struct peer_wanted *wanted)
 {
-	enum { SLACK_TICKS = 3 }; // our clocks are not the kernel's
 	uint64_t tick_ns = 1000000000u / (uint64_t)sysconf(_SC_CLK_TCK);
 	uint64_t apart_ns = clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC);
 	uint64_t since = (wanted->since_ns + apart_ns) / tick_ns;

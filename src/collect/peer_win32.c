@@ -87,6 +87,11 @@ uint32_t peer_find(const struct peer_wanted *)
 	return 0;
 }
 
+bool peer_has_mapped(const struct peer_wanted *, int)
+{
+	return true;
+}
+
 char **peer_args(uint32_t pid, uint32_t *count)
 {
 	HANDLE process = open_process(pid);

@@ -4,7 +4,8 @@
 //     note of a fork in 100's lane    the order comes there and finds the hello that repeats lane
 //                                     and head: 101 begins, with what 100 had at that point
 //     (no hello yet)                  the order waits for it, 1 s at most; then 101 begins where
-//                                     its hello was, and forks_late counts it
+//                                     its hello was, and forks_late counts it. From 10 ms on it is
+//                                     looked whether there is still somebody who could say it
 //     second hello of pid 101         an exec: the first image of 101 is `replaced`, and ends when
 //                                     its lanes are read; the second one begins then
 //
@@ -28,6 +29,7 @@ enum {
 	ENDED_MAX = 64,                   // images whose numbers a late child may still inherit
 	FORK_WAIT_NS = 1000000000,        // for the hello of a child
 	FORK_WAIT_STOPPED_NS = 100000000, // from the end of the recording on
+	FORK_LOOK_NS = 10000000,          // when it is first looked whether the child lives
 	STATUS_WAIT_NS = 300000000,       // for the launcher to say how its child ended
 	WEIGH_APART_NS = 20000,           // for each process
 };
@@ -507,11 +509,51 @@ static bool is_refused(const struct process_list *process_list, uint64_t now_ns)
 	       (door_idle(process_list->spares.door) || now_ns - stopped_ns > FORK_WAIT_STOPPED_NS);
 }
 
+static bool knows(void *context, uint32_t pid)
+{
+	return process_list_knows(context, pid);
+}
+
+// Whether no process is left that could be the child of this fork. Until it says hello it has its
+// parent's segment mapped.
+//
+// For example, a debugger forks a child to try something out, and kills it at once. Nothing of the
+// program ran in it.
+static bool child_is_gone(struct process_list *process_list, const struct image *parent,
+			  uint64_t time_ns)
+{
+	struct peer_wanted wanted = {
+		.since_ns = process_list->tick->clock->began_ns + time_ns,
+		.is_known = knows,
+		.context = process_list,
+	};
+
+	return !parent->pid_unsure && parent->share.segment != NULL &&
+	       !peer_has_mapped(&wanted, parent->share.fd);
+}
+
+// Whether its hello is here, or may be.
+static bool may_have_come(const struct process_list *process_list, const struct image *parent,
+			  const struct image_event *event)
+{
+	for (const struct image *image = process_list->arrivals; image != NULL;
+	     image = image->next) {
+		const struct segment_hello *hello = &image->arrival->hello;
+
+		if (hello->start == SEGMENT_START_FORK && hello->parent_image == parent->id &&
+		    hello->fork_lane == event->lane && hello->fork_head == event->head)
+			return true;
+	}
+	return !door_idle(process_list->spares.door);
+}
+
 // The order has come to a fork. False: wait for the child.
 //
 // Three outcomes: the child is there and begins; it will not come; or it is waited for,
-// FORK_WAIT_NS at most.
-static bool pass_fork(struct process_list *process_list, struct image_event *event)
+// FORK_WAIT_NS at most. It is looked for ever more seldom, since that takes as long as there are
+// processes. What it sent before it ended is here in the pass after that.
+static bool pass_fork(struct process_list *process_list, const struct image *parent,
+		      struct image_event *event, uint64_t time_ns)
 {
 	uint64_t now_ns = tick_now(process_list->tick);
 
@@ -525,8 +567,20 @@ static bool pass_fork(struct process_list *process_list, struct image_event *eve
 		return true;
 	if (is_refused(process_list, now_ns))
 		return true;
-	if (event->deadline_ns == 0)
+	if (event->gone && !may_have_come(process_list, parent, event)) {
+		process_list->trace_builder->stillborn++;
+		return true;
+	}
+	if (event->deadline_ns == 0) {
 		event->deadline_ns = now_ns + FORK_WAIT_NS;
+		event->look_ns = now_ns + FORK_LOOK_NS;
+	}
+	if (!event->gone && now_ns >= event->look_ns) {
+		event->gone = child_is_gone(process_list, parent, time_ns);
+		event->look_ns = 2 * now_ns + FORK_WAIT_NS - event->deadline_ns;
+		if (event->gone)
+			return false;
+	}
 	if (now_ns < event->deadline_ns)
 		return false;
 	process_list->trace_builder->forks_late++;
@@ -598,7 +652,7 @@ bool process_list_special(void *context, struct stream *stream, const struct lan
 	ASSERT(item->detail < image->events_count);
 	event = &image->events[item->detail];
 	if (item->kind == LANE_ITEM_FORK) {
-		if (!pass_fork(process_list, event))
+		if (!pass_fork(process_list, image, event, item->time_ns))
 			return false;
 	} else if (event->waited != 0) {
 		pass_waited(process_list, image, event, item->time_ns);

@@ -36,6 +36,7 @@ struct trace_builder {
 	uint64_t stacks_verified, stacks_mismatched;
 	uint64_t unsearched; // processes that a signal has ended before their memory was searched
 	uint64_t forks_late; // children whose place in the parent's order is not known
+	uint64_t stillborn;  // children that ended before they said hello
 	uint64_t unseen;     // programs and processes that began and are not recorded
 	uint64_t stopped_ns; // when the recording was ended while programs ran; 0: it was not
 	uint64_t unbegun;    // programs that had not said hello by then

@@ -76,6 +76,15 @@ def a_fork_that_fails_is_not_waited_for():
 
 
 @test
+def a_child_that_was_killed_before_it_ran_is_not_waited_for():
+    _, trace = recorded("fork_killed")
+    notes = str(trace.notes)
+    check("no exact place" not in notes, notes)
+    ended = re.search(r"(\d+) forked child(?:ren)? ended before", notes)
+    equal(21, len(trace.processes) + int(ended[1] if ended else 0), "processes")
+
+
+@test
 def fork_and_exec_are_followed():
     _, trace = recorded("fork_exec", forked=20, images=30, inherited=5)
     equal(3, len(trace.processes), "processes")

@@ -111,6 +111,23 @@ static void run_fork_exec(void)
 	wait_for(pid);
 }
 
+// Most are killed before they have run.
+static void run_fork_killed(void)
+{
+	int status;
+
+	for (int i = 0; i < 20; i++) {
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			pause();
+			_exit(0);
+		}
+		guest_check(pid > 0 && kill(pid, SIGKILL) == 0, "kill");
+		guest_check(waitpid(pid, &status, 0) == pid, "waitpid");
+	}
+}
+
 static void run_exec_self(void)
 {
 	execl(self, "descends", "image", NULL);
@@ -483,6 +500,7 @@ static const struct {
 	{ "fork", run_fork },
 	{ "fork_exec", run_fork_exec },
 	{ "fork_fails", run_fork_fails },
+	{ "fork_killed", run_fork_killed },
 	{ "exec_self", run_exec_self },
 	{ "exec_fails", run_exec_fails },
 	{ "exec_unreadable", run_exec_unreadable },

@@ -40,7 +40,7 @@ static void start_child(const char *socket_name, struct fake_lane *notes, bool o
 }
 
 // A forked child that execs, and then starts a program that ends before it does. Behind a fork
-// whose child does not come, so that it waits for its own place all the time.
+// whose child lives and says nothing, so that it waits for its own place all the time.
 static void late_parent(const char *socket_name, const struct fake_guest *parent,
 			const struct fake_lane *lane, bool orphan)
 {
@@ -68,7 +68,19 @@ static void late_parent(const char *socket_name, const struct fake_guest *parent
 	_exit(0);
 }
 
-static void fork_late_parent(const char *socket_name, bool orphan)
+// A child that says no hello and lives until the test closes `ends`.
+static void start_silent(const int ends[2])
+{
+	char byte;
+	pid_t pid;
+
+	FAKE_PROCESS(pid, {
+		close(ends[1]);
+		CHECK(read(ends[0], &byte, 1) == 0);
+	});
+}
+
+static void fork_late_parent(const char *socket_name, const int ends[2], bool orphan)
 {
 	struct fake_guest guest;
 	struct fake_lane notes, lane;
@@ -79,6 +91,7 @@ static void fork_late_parent(const char *socket_name, bool orphan)
 	fake_join(&guest, socket_name, &hello);
 	fake_lane_open(&notes, &guest, 0);
 	fake_lane_open(&lane, &guest, 1);
+	start_silent(ends);
 	for (int i = 0; i < 2; i++) {
 		fake_record(&lane, &(struct fake_event){ .type = LANE_MALLOC, .size = 1 });
 		fake_place(&notes, NOTE_FORK, fake_now(&guest), &lane, NULL);
@@ -88,16 +101,20 @@ static void fork_late_parent(const char *socket_name, bool orphan)
 	_exit(0);
 }
 
-static struct reader *read_all(const struct fake_session *session)
+// Of the notes, how many have the text in them.
+static struct reader *read_all(const struct fake_session *session, const char *text, int *found)
 {
 	struct trace_event event;
 	struct trace_note note;
 	struct err err;
 	struct reader *reader = reader_open(session->path, &err);
+	enum reader_item item;
 
 	CHECK(reader != NULL);
-	while (reader_next(reader, &event, &note) != READER_END)
-		;
+	*found = 0;
+	while ((item = reader_next(reader, &event, &note)) != READER_END)
+		*found += item == READER_NOTE && note.text != NULL &&
+			  strstr(note.text, text) != NULL;
 	CHECK(reader_end(reader) != NULL);
 	return reader;
 }
@@ -115,14 +132,18 @@ static void check_child(bool orphan)
 	const struct trace_process *child;
 	struct fake_session session;
 	struct reader *reader;
-	int status;
+	int ends[2], status, late;
 	pid_t pid;
 
+	CHECK(pipe(ends) == 0);
 	fake_session_open(&session, 0);
-	FAKE_PROCESS(pid, fork_late_parent(session.socket_name, orphan));
+	FAKE_PROCESS(pid, fork_late_parent(session.socket_name, ends, orphan));
 	waitpid(pid, &status, 0);
 	fake_session_close(&session, COLLECT_ENDED);
-	reader = read_all(&session);
+	close(ends[0]);
+	close(ends[1]);
+	reader = read_all(&session, "fork has no exact place", &late);
+	CHECK_EQ(1, late);
 	CHECK_EQ(0, reader_end(reader)->unseen);
 	CHECK_EQ(4, reader_processes_count(reader));
 	child = find_child(reader);
@@ -142,4 +163,41 @@ TEST(process_list_gives_a_program_to_a_parent_that_begins_late)
 TEST(process_list_knows_an_orphan_of_whose_exec_it_reads_late)
 {
 	check_child(true);
+}
+
+// The same of a fork whose child ended first: nothing is waited for.
+static void fork_stillborn(const char *socket_name)
+{
+	struct segment_hello hello = { 0 };
+	struct fake_guest guest;
+	struct fake_lane notes, lane;
+	int status;
+	pid_t pid;
+
+	fake_join(&guest, socket_name, &hello);
+	fake_lane_open(&notes, &guest, 0);
+	fake_lane_open(&lane, &guest, 1);
+	FAKE_PROCESS(pid, _exit(0));
+	waitpid(pid, &status, 0);
+	fake_record(&lane, &(struct fake_event){ .type = LANE_MALLOC, .size = 1 });
+	fake_place(&notes, NOTE_FORK, fake_now(&guest), &lane, NULL);
+	fake_record(&lane, &(struct fake_event){ .type = LANE_MALLOC, .size = 1 });
+	_exit(0);
+}
+
+TEST(process_list_does_not_wait_for_a_child_that_ended_before_it_said_hello)
+{
+	struct fake_session session;
+	struct reader *reader;
+	int status, stillborn;
+	pid_t pid;
+
+	fake_session_open(&session, 0);
+	FAKE_PROCESS(pid, fork_stillborn(session.socket_name));
+	waitpid(pid, &status, 0);
+	fake_session_close(&session, COLLECT_ENDED);
+	reader = read_all(&session, "1 forked child ended before", &stillborn);
+	CHECK_EQ(1, stillborn);
+	CHECK_EQ(2, reader_end(reader)->events);
+	reader_close(reader);
 }
