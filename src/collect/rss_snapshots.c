@@ -164,11 +164,14 @@ static void give(struct image *image)
 
 // Has the image grown so much that one is worth it without its asking?
 //
-// Without being asked one is taken only where memory has grown by half.
+// Without being asked one is taken only where memory has grown by half. While a process is attached
+// to, it is not known what it has mapped: nothing of a snapshot could be explained.
 static bool grown(const struct rss_snapshots *looks, const struct image *image)
 {
 	uint64_t floor = atomic_load(&image->share.segment->look_floor);
 
+	if (image->arrival->hello.start == SEGMENT_START_ATTACH && !image->listed)
+		return false;
 	if (image->resident <= floor || image->resident == image->look_resident)
 		return false;
 	return looks->exact || image->resident >= image->look.rss_bytes_max / 2 * GROWTH_UNASKED;

@@ -675,6 +675,59 @@ TEST(collect_lets_children_ask_for_snapshots_after_one_that_asked_and_ended)
 	forget(&told);
 }
 
+// Joins as one that is attached to, and stays, without a list of what it has mapped.
+static void stay_attached(const char *socket_name, const int *joined, const int *looked)
+{
+	struct fake_guest guest;
+	struct segment_hello hello = { .start = SEGMENT_START_ATTACH };
+	char byte;
+
+	CHECK(fake_join(&guest, socket_name, &hello));
+	close(joined[1]);
+	close(looked[1]);
+	CHECK_EQ(0, read(looked[0], &byte, 1));
+	_exit(0);
+}
+
+// Joins later, until there is a snapshot of it.
+static void stay_until_looked_at(const char *socket_name)
+{
+	struct fake_guest guest;
+	struct segment_hello hello = { 0 };
+
+	CHECK(fake_join(&guest, socket_name, &hello));
+	while (atomic_load(&guest.segment->look_floor) == 0)
+		usleep(1000);
+	_exit(0);
+}
+
+TEST(collect_looks_at_no_process_while_it_is_attached_to)
+{
+	struct fake_session session;
+	struct told told;
+	int joined[2], looked[2], status;
+	pid_t attached, other;
+	char byte;
+
+	CHECK_EQ(0, pipe(joined));
+	CHECK_EQ(0, pipe(looked));
+	fake_session_open(&session, SEGMENT_RSS_EXACT);
+	FAKE_PROCESS(attached, stay_attached(session.socket_name, joined, looked));
+	close(joined[1]);
+	CHECK_EQ(0, read(joined[0], &byte, 1));
+	FAKE_PROCESS(other, stay_until_looked_at(session.socket_name));
+	wait_for(other, &status);
+	close(looked[1]);
+	wait_for(attached, &status);
+	fake_session_close(&session, COLLECT_ENDED);
+	told = listen_to(&session);
+	CHECK_EQ(1, reader_snapshots_count(told.reader));
+	CHECK_EQ(other, process(&told, reader_snapshot(told.reader, 0)->process)->pid);
+	forget(&told);
+	close(joined[0]);
+	close(looked[0]);
+}
+
 static void daemon_parent(const char *socket_name)
 {
 	struct fake_guest guest;

@@ -554,15 +554,21 @@ static void warn_of_distance(struct query_context *asked, const struct trace_sna
 static bool refuse(const struct query_context *asked, const char *missing, struct err *err)
 {
 	uint64_t missed = 0;
+	bool attached = false;
 
 	if (reader_is_windows(asked->reader))
 		return err_set(err, ERR_USAGE,
 			       "the trace is of Windows, where which memory is resident is not "
 			       "recorded (try tidemark map, and active --layer vm, for what is "
 			       "committed)");
-	for (process_id id = 0; id < reader_processes_count(asked->reader); id++)
-		if (query_has_process(&asked->selection.query, id))
-			missed += reader_process(asked->reader, id)->snapshots_missed;
+	for (process_id id = 0; id < reader_processes_count(asked->reader); id++) {
+		const struct trace_process *process = reader_process(asked->reader, id);
+
+		if (!query_has_process(&asked->selection.query, id))
+			continue;
+		missed += process->snapshots_missed;
+		attached |= process->start == TRACE_START_ATTACH;
+	}
 	if (missed)
 		return err_set(
 			err, ERR_USAGE,
@@ -573,8 +579,11 @@ static bool refuse(const struct query_context *asked, const char *missing, struc
 		err, ERR_USAGE,
 		"the trace has no snapshot of resident memory%s: one is taken when memory has "
 		"grown, and when a program exits; not where it is killed, or ends by a system "
-		"call of its own, or where the collector may not look",
-		missing);
+		"call of its own, or where the collector may not look%s",
+		missing,
+		attached ? "; of one that is attached to when it is known what it had mapped, with "
+			   "its first call where that is a long list"
+			 : "");
 }
 
 // The snapshot of the moment that is asked for, then what was mapped and alive around it: a
