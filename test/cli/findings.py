@@ -213,6 +213,36 @@ def a_peak_is_told_beside_what_lives_all_the_time_and_where_it_comes_again():
 
 
 @test
+def spikes_of_the_same_functions_are_one_that_comes_again_whatever_their_callers():
+    for makers, saved in ((("bitmap", "mask"), 64), (("bitmap", "mask", "blend"), 192)):
+        trace = Trace()
+        trace.alloc(0, stack("table"), MIB)
+        for i in range(4):  # each by a line of its own
+            live = [trace.alloc((2 + i) * SECOND + 100 * at, stack(name, f"draw{i}"), 64 * MIB >> (name == "mask" and len(makers) == 2))
+                    for at, name in enumerate(makers)]
+            for block in live:
+                trace.free((2 + i) * SECOND + 20000, block)
+        [peak] = found(trace, "peak", end_us=10 * SECOND)
+        equal(saved * MIB, peak["saves"]["peak_bytes"], "of the one that is half of it, or of all")
+        check("such a spike comes 4 times; without them" in peak["why"], peak)
+
+
+@test
+def a_step_is_said_to_have_stayed_to_the_end_only_where_it_did():
+    for freed in (False, True):
+        trace = Trace()
+        for time_us in range(0, 20 * SECOND, 500000):
+            trace.free(time_us + 1000, trace.alloc(time_us, stack("work"), 4000))
+        table = trace.alloc(8 * SECOND, stack("table"), 16 * MIB)
+        if freed:
+            trace.free(20 * SECOND - 1000, table)
+        [step] = found(trace, "step", end_us=20 * SECOND)
+        check(step["what"].endswith("at once, and stayed; most of it was freed as the process ended." if freed else
+                                    "at once, and stayed until the end."), step)
+        equal((16 * MIB, 0 if freed else 16 * MIB), (step["figures"]["live_bytes"], step["figures"]["live_at_exit_bytes"]))
+
+
+@test
 def a_peak_of_a_buffer_that_is_enlarged_for_a_short_time_is_told():
     trace = Trace()
     block = trace.alloc(0, stack("base"), 2 * MIB)

@@ -99,7 +99,8 @@ const struct findings_kind findings_kinds[] = {
 	  "The highest level of all is a spike that takes less than a quarter of the time, at "
 	  "half its height, and rises by a quarter of the peak or more. The site is named that "
 	  "holds most of it; where that is less than half, also how many share in it. What it "
-	  "would save is the distance to the next highest level, but not more than these blocks.",
+	  "would save is the distance to the next highest level, but not more than these blocks. "
+	  "Spikes of the same functions are one that comes again, whatever their callers.",
 	  findings_peak },
 	{ "constant-growth", "a buffer grows by constant amounts", FINDINGS_SAVING, CALLS,
 	  "Reallocations that enlarge a buffer by the same amount as the one before, three in four "

@@ -50,7 +50,8 @@ static void add_figures(struct finding *finding, const struct growth_row *row)
 	findings_figure(finding, "grown_bytes", "grown", FINDINGS_BYTES, row->trend.grown);
 	findings_figure(finding, "grown_count", "blocks more", FINDINGS_COUNT,
 			row->grown_count > 0 ? (uint64_t)row->grown_count : 0);
-	findings_figure(finding, "live_bytes", "live at the end", FINDINGS_BYTES, row->live.bytes);
+	findings_figure(finding, "live_bytes", "live before the end", FINDINGS_BYTES,
+			row->live.bytes);
 	findings_figure(finding, "slope_bytes_per_s", "slope", FINDINGS_RATE,
 			(uint64_t)row->slope_per_s);
 	findings_figure(finding, "fit_thousandths", "R²", FINDINGS_SHARE,
@@ -84,22 +85,30 @@ static struct finding *add_row(struct findings *findings, const struct findings_
 	return finding;
 }
 
+// Whether two places are one function of one process, whatever the callers.
+static bool is_same(const struct findings *findings, uint32_t a, uint32_t b)
+{
+	const struct query_context_place *x = &findings->asked->places[a];
+	const struct query_context_place *y = &findings->asked->places[b];
+
+	if (a == b || x->process != y->process)
+		return a == b;
+	return strcmp(findings_function(findings, x->stack),
+		      findings_function(findings, y->stack)) == 0;
+}
+
 // Whether two rows are one finding: one function of one process, whatever the callers. Two steps
 // are one only if they are at one time.
 static bool is_one(const struct findings *findings, const struct growth_row *a,
 		   const struct growth_row *b, enum trend_verdict verdict)
 {
-	const struct query_context_place *x = &findings->asked->places[a->place];
-	const struct query_context_place *y = &findings->asked->places[b->place];
 	uint64_t apart_ns = a->since_ns > b->since_ns ? a->since_ns - b->since_ns
 						      : b->since_ns - a->since_ns;
 
 	ASSERT(verdict < TREND_VERDICTS);
-	if (x->process != y->process ||
-	    (verdict == TREND_STEPS && apart_ns > 2 * (a->to_ns - a->from_ns) / GROWTH_BUCKETS))
+	if (verdict == TREND_STEPS && apart_ns > 2 * (a->to_ns - a->from_ns) / GROWTH_BUCKETS)
 		return false;
-	return strcmp(findings_function(findings, x->stack),
-		      findings_function(findings, y->stack)) == 0;
+	return is_same(findings, a->place, b->place);
 }
 
 // Adds a row to the sum of its function. The worst fit of all counts, and the latest moment since
@@ -195,20 +204,18 @@ static bool find_rows(struct findings *findings, const struct findings_kind *kin
 	return true;
 }
 
-// Whether what grew was still there when its process ended. If half of what it grew by was live
-// then, it counts as not freed. Nothing is said of a sampled recording, of which the figure is an
-// estimate.
-static void add_ending(const struct findings *findings, struct finding *finding,
-		       const struct grown *grown, struct str *text)
+// Whether what grew was still there when its process ended, and its figure. If half of what it grew
+// by was live then, it counts as not freed. Nothing is said of a sampled recording, of which the
+// figure is an estimate.
+static const char *ending_of(const struct findings *findings, struct finding *finding,
+			     const struct grown *grown, const char *kept, const char *freed)
 {
 	if (!site_of(findings, &findings->asked->places[grown->row.place]) ||
 	    reader_is_estimated(findings->asked->reader))
-		return;
+		return "";
 	findings_figure(finding, "live_at_exit_bytes", "live at exit", FINDINGS_BYTES,
 			grown->at_exit_bytes);
-	str_add(text, grown->at_exit_bytes >= grown->row.trend.grown / 2
-			      ? "; at the end it was not freed"
-			      : "; at the end it was freed: something still knows all of it");
+	return grown->at_exit_bytes >= grown->row.trend.grown / 2 ? kept : freed;
 }
 
 // One that did not end while it was recorded, or ran for a minute.
@@ -242,7 +249,8 @@ static void tell_growth(struct findings *findings, const struct findings_kind *k
 		   "%s: R² %.3f of a straight line; of each sixtieth of the time only the "
 		   "lowest level counts",
 		   steady ? "steady" : "in bursts", row->trend.fit);
-	add_ending(findings, finding, grown_of, &why);
+	str_add(&why, ending_of(findings, finding, grown_of, "; at the end it was not freed",
+				"; at the end it was freed: something still knows all of it"));
 	if (steady && is_service(findings, finding))
 		finding->sure = FINDINGS_LIKELY;
 	else
@@ -291,7 +299,8 @@ static void tell_cache(struct findings *findings, const struct findings_kind *ki
 		     "nothing, if it is meant to be that large; a limit makes it smaller");
 }
 
-// As tell_cache: what happened is certain, and that it is wrong is not said.
+// As tell_cache: what happened is certain, and that it is wrong is not said. The curve ends before
+// the last twentieth of a process: whether it was there at the end is asked for.
 static void tell_step(struct findings *findings, const struct findings_kind *kind,
 		      const struct grown *grown_of)
 {
@@ -299,10 +308,11 @@ static void tell_step(struct findings *findings, const struct findings_kind *kin
 	struct finding *finding = add_row(findings, kind, grown_of, FINDINGS_CERTAIN);
 
 	findings_say(&finding->what,
-		     "what %s allocates became %s more at %s, at once, and was still there at the "
-		     "end.",
+		     "what %s allocates became %s more at %s, at once, and stayed%s.",
 		     findings_function(findings, finding->stack), STR_BYTES(row->trend.grown),
-		     STR_DURATION(row->since_ns));
+		     STR_DURATION(row->since_ns),
+		     ending_of(findings, finding, grown_of, " until the end",
+			       "; most of it was freed as the process ended"));
 	findings_say(&finding->why, "one or two rises make three quarters of all by which it grew");
 	findings_say(&finding->advice, "nothing, if it is needed from then on");
 }
@@ -342,11 +352,28 @@ static uint64_t made_by(const struct spikes_row *row)
 	return is_alone(row) ? (uint64_t)row->spike_sites[0].bytes : row->risen;
 }
 
-// Whether a row is `of` once more: by the same site.
-static bool is_again(const struct spikes_row *row, const struct spikes_row *of)
+// Whether half of a row or more is of functions that made `of`, too.
+static bool is_shared(const struct findings *findings, const struct spikes_row *row,
+		      const struct spikes_row *of)
 {
-	return row == of || (!row->cut && row->spike_sites_count > 0 && is_alone(row) &&
-			     is_alone(of) && row->spike_sites[0].place == of->spike_sites[0].place);
+	uint64_t shared = 0;
+
+	for (size_t i = 0; i < row->spike_sites_count; i++)
+		for (size_t k = 0; k < of->spike_sites_count; k++)
+			if (is_same(findings, row->spike_sites[i].place,
+				    of->spike_sites[k].place)) {
+				shared += (uint64_t)row->spike_sites[i].bytes;
+				break;
+			}
+	return shared > 0 && shared >= row->risen / 2;
+}
+
+// Whether a row is `of` once more: by the same functions, most of it.
+static bool is_again(const struct findings *findings, const struct spikes_row *row,
+		     const struct spikes_row *of)
+{
+	return row == of ||
+	       (!row->cut && is_shared(findings, row, of) && is_shared(findings, of, row));
 }
 
 // Edges between which a level is a spike's.
@@ -390,7 +417,7 @@ static bool look_beside(const struct findings *findings, const struct spikes_row
 	bool ok = true;
 
 	for (size_t i = 0; i < spikes->rows_count; i++)
-		if (is_again(&spikes->rows[i], without))
+		if (is_again(findings, &spikes->rows[i], without))
 			parts[count++] = part_of(findings, &spikes->rows[i]);
 	qsort(parts, count, sizeof *parts, by_begin);
 	parts[count] = (struct part){ findings->asked->to, findings->asked->to, 0 };
@@ -533,7 +560,7 @@ static bool is_looked_at(const struct findings *findings, size_t number)
 	for (size_t i = 0; i < number && others < PEAK_OTHERS_MAX; i++) {
 		if (!makes_peak(findings, &spikes->rows[i]))
 			continue;
-		if (is_again(&spikes->rows[number], &spikes->rows[i]))
+		if (is_again(findings, &spikes->rows[number], &spikes->rows[i]))
 			return false;
 		others++;
 	}
