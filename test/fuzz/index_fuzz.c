@@ -6,13 +6,15 @@
 // on blocks), the other nothing of it, so that its lives can be told (index_lives.h), but calls
 // that fail and threads that share an arena.
 //
-// A third, longer than they are, has what is kept of lifetimes (index_sorted.h).
+// A third, longer than they are, has what is kept of lifetimes (index_sorted.h). A fourth takes a
+// second, its sites grow in all ways that there are, and growth's answer is kept (growth.h).
 //
 // An input changes bytes of the files of one: bit 0 of the first byte says how they are believed,
 // bit 1 which index it is, bit 2 that only what is kept is changed, and findings asked, bit 3 that
-// lifetimes are changed, of the third, and asked; then come changes of six bytes (file, place, new
-// byte). As they are, checksums stop them: then an answer is the right one, or there is none. With
-// checksums made right again the numbers may be anything, but reading them must hurt nobody.
+// lifetimes are changed, of the third, and asked, bit 4 that what is kept of growth is changed, of
+// the fourth, and asked; then come changes of six bytes (file, place, new byte). As they are,
+// checksums stop them: then an answer is the right one, or there is none. With checksums made right
+// again the numbers may be anything, but reading them must hurt nobody.
 #include "base/crc32c.h"
 #include "base/mem.h"
 #include "engine/index/index.h"
@@ -25,6 +27,7 @@
 #include "engine/window.h"
 #include "engine/window_series.h"
 #include "report/find/findings.h"
+#include "report/find/growth.h"
 #include "trace/writer.h"
 
 #include <dirent.h>
@@ -47,15 +50,20 @@ enum {
 	STACKS = 9,
 	BUCKETS = 9,
 	GROUPS = 12,
-	SCENES = 3,
+	SCENES = 4,
 	ORDERLY = 1, // of the scenes
 	LIVED = 2,
 	LIVED_EVENTS = 2500,
+	GROWN = 3,
+	GROWN_EVENTS = 600,
+	GROWN_STEP_NS = 2000000,
+	GROWN_SIZE = 2048,
 	// The first byte of an input.
 	BELIEVED = 1 << 0,
 	SCENE = 1 << 1,
 	FINDINGS = 1 << 2,
 	LIFETIMES = 1 << 3,
+	GROWTH = 1 << 4,
 };
 
 struct file {
@@ -87,6 +95,7 @@ static struct scene {
 	struct told right_lives; // of the orderly one
 	char *right_findings;
 	struct lived right_lived; // of the third
+	char *right_growth;       // of the fourth
 } scenes[SCENES], *scene;
 
 static void must(bool holds, const char *what)
@@ -145,7 +154,23 @@ static void make_orderly(struct trace_event *event, bool *alive, uint64_t dice)
 	}
 }
 
-static void write_trace(bool orderly, unsigned events)
+// The first site grows all along, the second in the end, the third at first, the fourth at once.
+static struct trace_event grown_event(unsigned number)
+{
+	unsigned third = GROWN_EVENTS / 3;
+	unsigned stack = 1 + number % 4;
+
+	if ((stack == 2 && number < 2 * third) || (stack == 3 && number > third) ||
+	    (stack == 4 && number / 8 != third / 8))
+		stack = 1;
+	return (struct trace_event){ .time_ns = (uint64_t)number * GROWN_STEP_NS,
+				     .kind = TRACE_MALLOC,
+				     .stack = stack,
+				     .address = ADDRESS(number * 32),
+				     .size = stack == 1 ? GROWN_SIZE / 8 : GROWN_SIZE };
+}
+
+static void write_trace(bool orderly, bool grows, unsigned events)
 {
 	int fd = open(scene->trace, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	const struct trace_info info = {
@@ -179,7 +204,9 @@ static void write_trace(bool orderly, unsigned events)
 			event.stack = 1 + (stack_id)(dice >> 20) % STACKS;
 			event.size = 8 << (dice >> 50) % 4;
 		}
-		if (i % 50 == 7) {
+		if (grows) {
+			event = grown_event(i);
+		} else if (i % 50 == 7) {
 			event.kind = i % 100 == 7 ? TRACE_MMAP : TRACE_MUNMAP;
 			event.address &= ~(uint64_t)4095;
 			event.size = 0x3000;
@@ -200,7 +227,8 @@ static void write_trace(bool orderly, unsigned events)
 		}
 		writer_event(writer, &event);
 	}
-	writer_end(writer, &(struct trace_end){ .duration_ns = (uint64_t)events * 1000 });
+	writer_end(writer, &(struct trace_end){ .duration_ns = (uint64_t)events *
+							       (grows ? GROWN_STEP_NS : 1000) });
 	must(writer_ok(writer, &err), err.text);
 	writer_free(writer);
 	close(fd);
@@ -393,6 +421,47 @@ static char *read_findings(void)
 	return good ? str_take(&text) : NULL;
 }
 
+// What growth says, as JSON and for people; the caller frees it.
+static char *read_growth(void)
+{
+	static const struct selection_words no_words;
+	const struct query_context_options options = {
+		.rules = &query_context_findings_rules,
+		.path = scene->trace,
+		.words = &no_words,
+		.window = { .index_path = scene->index, .always = true },
+	};
+	struct query_context asked;
+	struct growth growth;
+	const struct growth_page page = { .asked = &asked, .growth = &growth, .width = 100 };
+	struct str text = { 0 };
+	struct sink sink = sink_to_str(&text);
+	struct err err = { 0 };
+
+	must(query_context_open(&asked, &options, &err), err.text);
+	if (growth_find(&growth, &asked, &(struct growth_options){ .keep = true }, &err)) {
+		growth_json(&page, &sink);
+		growth_text(&page, &sink);
+		growth_fini(&growth);
+	}
+	query_context_close(&asked);
+	return str_take(&text);
+}
+
+static void learn_growth(void)
+{
+	static const char *const verdicts[] = { "GROWING  ", "GROWING LATELY", "LEVELLING OFF",
+						"IN STEPS" };
+	char *again;
+
+	scene->right_growth = read_growth();
+	for (unsigned i = 0; i < 4; i++)
+		must(strstr(scene->right_growth, verdicts[i]) != NULL, verdicts[i]);
+	again = read_growth();
+	must(strcmp(again, scene->right_growth) == 0, "another growth");
+	mem_free(again);
+}
+
 static void set_scene(unsigned number)
 {
 	struct err err = { 0 };
@@ -405,7 +474,10 @@ static void set_scene(unsigned number)
 	snprintf(scene->trace, sizeof scene->trace, "%s/t.tide", scene->folder);
 	snprintf(scene->index, sizeof scene->index, "%s/index", scene->folder);
 	must(mkdir(scene->folder, 0700) == 0, "no folder");
-	write_trace(number >= ORDERLY, number == LIVED ? LIVED_EVENTS : EVENTS);
+	write_trace(number >= ORDERLY, number == GROWN,
+		    number == LIVED   ? LIVED_EVENTS
+		    : number == GROWN ? GROWN_EVENTS
+				      : EVENTS);
 	scene->reader = reader_open(scene->trace, &err);
 	must(scene->reader != NULL, err.text);
 	reader_scan(scene->reader);
@@ -430,6 +502,8 @@ static void set_scene(unsigned number)
 	learn_lives();
 	if (number == LIVED)
 		learn_lived();
+	if (number == GROWN)
+		learn_growth();
 	scene->right_findings = read_findings();
 	must(scene->right_findings != NULL, "no findings");
 	load_files();
@@ -472,11 +546,22 @@ static unsigned lifetimes_file(uint8_t number)
 	return 0;
 }
 
+static unsigned growth_file(void)
+{
+	for (unsigned i = 0; i < scene->files_count; i++)
+		if (strcmp(scene->files[i].name, "growth") == 0)
+			return i;
+	must(false, "growth is not kept");
+	return 0;
+}
+
 // The one that a change is of.
 static unsigned changed_file(uint8_t number, bool kept)
 {
 	if (scene == &scenes[LIVED])
 		return lifetimes_file(number % 2);
+	if (scene == &scenes[GROWN])
+		return growth_file();
 	return kept ? scene->files_count - 1 - number % 2 : number % (scene->files_count - 1);
 }
 
@@ -515,7 +600,8 @@ static void change_files(const uint8_t *data, size_t size, bool right_sums, bool
 		}
 		if (right_sums &&
 		    (strcmp(file->name, "head") == 0 || strcmp(file->name, "sorted-head") == 0 ||
-		     strcmp(file->name, "whole") == 0 || strcmp(file->name, "lives") == 0)) {
+		     strcmp(file->name, "whole") == 0 || strcmp(file->name, "lives") == 0 ||
+		     strcmp(file->name, "growth") == 0)) {
 			uint32_t crc = crc32c(0, bytes, file->size - 4);
 
 			memcpy(bytes + file->size - 4, &crc, 4);
@@ -737,6 +823,16 @@ static void use_lived(bool right)
 	index_close(&index);
 }
 
+static void use_growth(bool right)
+{
+	char *text = read_growth();
+
+	must(text && *text, "no growth");
+	if (right)
+		must(strcmp(text, scene->right_growth) == 0, "another growth");
+	mem_free(text);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (!scene) {
@@ -746,9 +842,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	if (size < 7)
 		return 0;
-	scene = &scenes[data[0] & LIFETIMES ? LIVED : data[0] & SCENE ? 1 : 0];
+	scene = &scenes[data[0] & GROWTH      ? GROWN
+			: data[0] & LIFETIMES ? LIVED
+			: data[0] & SCENE     ? 1
+					      : 0];
 	change_files(data + 1, size - 1, data[0] & BELIEVED, data[0] & FINDINGS);
-	if (data[0] & LIFETIMES)
+	if (data[0] & GROWTH)
+		use_growth(!(data[0] & BELIEVED));
+	else if (data[0] & LIFETIMES)
 		use_lived(!(data[0] & BELIEVED));
 	else if (data[0] & FINDINGS)
 		use_findings(!(data[0] & BELIEVED));

@@ -2,7 +2,9 @@
 //
 // Checksums would stop nearly every change that a fuzzer makes at the first block. So bytes that do
 // not begin like a trace are taken as the *payloads* of blocks, with headers that are right: each
-// begins with a type, a count of events and a length.
+// begins with a type, a count of events and a length. Of a type with the highest bit set they are
+// packed: the size that they have when they are unpacked follows, in three bytes.
+#include "base/crc32c.h"
 #include "trace/asm.h"
 #include "trace/block.h"
 #include "trace/reader.h"
@@ -21,6 +23,22 @@ static void put(int fd, const void *bytes, size_t size)
 		abort();
 }
 
+// As packed, whatever they are.
+static void put_packed(int fd, struct block *block, const uint8_t *data, size_t size)
+{
+	uint8_t head[BLOCK_HEADER_BYTES];
+
+	if (size < 3)
+		return;
+	block->codec = BLOCK_ZSTD;
+	block->raw_size = data[0] | (uint32_t)data[1] << 8 | (uint32_t)data[2] << 16;
+	block->stored_size = (uint32_t)size - 3;
+	block->payload_crc = crc32c(0, data + 3, size - 3);
+	block_header_encode(block, head);
+	put(fd, head, sizeof head);
+	put(fd, data + 3, size - 3);
+}
+
 // Blocks around payloads.
 static void put_blocks(int fd, const uint8_t *data, size_t size)
 {
@@ -34,13 +52,17 @@ static void put_blocks(int fd, const uint8_t *data, size_t size)
 	while (size >= 4) {
 		struct bytes out = { 0 };
 		size_t length = (size_t)data[2] | (size_t)data[3] << 8;
+		bool packed = data[0] & 0x80;
 
-		block.type = data[0] % 7;
+		block.type = (data[0] & 0x7f) % 7;
 		block.events_count = block.type == BLOCK_EVENTS ? data[1] : 0;
 		data += 4;
 		size -= 4;
 		length = length < size ? length : size;
-		block_pack(&packer, &block, data, length, false, &out);
+		if (packed)
+			put_packed(fd, &block, data, length);
+		else
+			block_pack(&packer, &block, data, length, false, &out);
 		put(fd, out.data, out.size);
 		bytes_fini(&out);
 		data += length;
