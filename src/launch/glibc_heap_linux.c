@@ -194,7 +194,7 @@ static bool glibc_heap_walk_heaps(struct glibc_heap_walk *walk, uint64_t arena,
 		uint64_t begin = at + info;
 
 		if (!glibc_heap_words(walk, at, head, 3) || head[0] != arena ||
-		    head[2] > layout->heap_bytes)
+		    head[2] > layout->heap_bytes || head[2] % GLIBC_HEAP_PAGE)
 			return glibc_heap_fail(walk, "a heap is not of the arena that has it");
 		*map_put(&walk->heaps, at, NULL) = head[2];
 		if (at == (arena & ~inside))

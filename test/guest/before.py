@@ -157,6 +157,30 @@ def a_cache_of_free_blocks_that_makes_no_sense_is_said():
 
 
 @test
+def an_arena_whose_heap_has_no_whole_pages_is_said():
+    """A program that has written over the head of its heap is attached to all the same."""
+    heap_bytes, word, code = (64 << 20, 8, "<Q") if BITS == 64 else (1 << 20, 4, "<I")
+    running = Running([program("before"), "5"]).ready()
+    with open(f"/proc/{running.pid}/maps", encoding="utf-8") as maps:
+        starts = [int(line.split("-")[0], 16) for line in maps if " rw-p " in line]
+    with open(f"/proc/{running.pid}/mem", "r+b", buffering=0) as memory:
+        def change(by):
+            for start in heaps:
+                memory.seek(start + 2 * word)
+                size, = struct.unpack(code, memory.read(word))
+                memory.seek(start + 2 * word)
+                memory.write(struct.pack(code, size + by))
+        heaps = [start for start in starts if start % heap_bytes == 0]
+        check(heaps, "no arenas")
+        change(-16)
+        ended = run([TIDEMARK, "record", "-p", str(running.pid), "-o", "t.tide", "--duration", "50ms"])
+        change(16)
+    equal(0, ended.code, ended.err)
+    check("is not known: a heap is not of the arena that has it" in ended.err, ended.err)
+    running.end(7)
+
+
+@test
 def blocks_where_nothing_is_cached():
     running = Running([program("before"), "2"],
                       GLIBC_TUNABLES="glibc.malloc.tcache_count=0").ready()
