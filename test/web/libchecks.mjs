@@ -253,6 +253,16 @@ test("growth, what is held, peaks and resident memory", async (browser) => {
 	await page.keyboard.press("n");
 	await until("and to the next", () => page.inputValue("[aria-label='Window begins at']"), (at) => at !== first);
 	await settled(page);
+	const all = await until("all peaks are listed", heights, (n) => n >= 8);
+	for (const [edge, word] of [["ends", "end"], ["begins", "50%"]]) {
+		await page.fill(`[aria-label='Window ${edge} at']`, word);
+		await page.keyboard.press("Enter");
+	}
+	await settled(page);
+	const some = await until("those of the window alone", heights, (n) => n > 0 && n < all);
+	await page.locator("section[aria-label='Peaks'] tbody tr").first().click();
+	await settled(page);
+	check(await heights() === some, "a peak that is chosen leaves the list as it is");
 	await tab(page, "Resident");
 	await until("the snapshot is divided up", () => page.locator("section[aria-label='Held by'] tbody tr").count(), (n) => n >= 5);
 	await until("own mappings", () => page.textContent("section[aria-label='Held by']"), (text) => text.includes("The program's own mappings"));

@@ -16,6 +16,10 @@ export class PeaksScreen implements Screen {
 	private peaks: Grid<Peak>;
 	private spikes: Grid<Spike>;
 	private series: Grid<Series>;
+	private said = h("span", { class: "caption" });
+	// The window whose peaks are listed; none: all of the time. A peak that is chosen becomes the
+	// window, one moment, and the list stays.
+	private span: [string, string][] = [];
 
 	constructor(private app: App) {
 		this.peaks = new Grid<Peak>({
@@ -54,7 +58,7 @@ export class PeaksScreen implements Screen {
 			chosen: (row) => app.showStack(row, stackName(row).name),
 		});
 		this.root = h("div", { class: "screen columns" },
-			h("section", { class: "narrow-part", "aria-label": "Peaks" }, h("header", {}, h("h2", {}, "Peaks"), h("span", { class: "caption" }, "n: the next; choose one: what lived there")), this.peaks.root),
+			h("section", { class: "narrow-part", "aria-label": "Peaks" }, h("header", {}, h("h2", {}, "Peaks"), this.said), this.peaks.root),
 			h("div", { class: "halves" },
 				h("section", { "aria-label": "Spikes" }, h("header", {}, h("h2", {}, "Spikes"), h("span", { class: "caption" }, "rises that fall back")), this.spikes.root),
 				h("section", { "aria-label": "Reusable buffers" }, h("header", {}, h("h2", {}, "Equal buffers, one at a time"), h("span", { class: "caption" }, "each could be allocated once and kept")), this.series.root)));
@@ -62,19 +66,24 @@ export class PeaksScreen implements Screen {
 
 	update(changed: Set<keyof State>): void {
 		if (this.app.dragging) return;
-		if (["filters", "layer", "tab"].some((key) => changed.has(key as keyof State))) void this.askPeaks();
+		const before = JSON.stringify(this.span), window = edges(this.app);
+		if (!window || window[0] !== window[1])
+			this.span = windowParams(this.app.store.state).filter(([word]) => word === "from" || word === "to");
+		if (before !== JSON.stringify(this.span) || ["filters", "layer", "tab"].some((key) => changed.has(key as keyof State))) void this.askPeaks();
 		if (["from", "to", "filters", "layer", "tab"].some((key) => changed.has(key as keyof State))) void this.askSpikes();
 	}
 
-	private params(window: boolean): [string, string][] {
-		return windowParams(this.app.store.state).filter(([word]) => !["impact", "exit-frees"].includes(word) &&
-			(window || (word !== "from" && word !== "to")));
+	private params(): [string, string][] {
+		return windowParams(this.app.store.state).filter(([word]) => !["impact", "exit-frees"].includes(word));
 	}
 
 	private async askPeaks(): Promise<Peak[]> {
+		const filters = this.params().filter(([word]) => word !== "from" && word !== "to");
+
 		this.peaks.wait();
+		this.said.textContent = `${this.span.length > 0 ? "of the window; " : ""}n: the next of all; choose one: what lived there`;
 		try {
-			const answer = await this.app.source.get<Peaks>("peaks", [...this.params(false), ["n", "100"]], "peaks");
+			const answer = await this.app.source.get<Peaks>("peaks", [...this.span, ...filters, ["n", "100"]], "peaks");
 			this.peaks.set(answer.peaks);
 			return answer.peaks;
 		} catch (error) {
@@ -93,7 +102,7 @@ export class PeaksScreen implements Screen {
 		this.spikes.wait();
 		this.series.wait();
 		try {
-			const answer = await this.app.source.get<Transients>("transients", this.params(true), "transients");
+			const answer = await this.app.source.get<Transients>("transients", this.params(), "transients");
 			this.spikes.set(answer.spikes);
 			this.series.set(answer.series);
 		} catch (error) {
@@ -111,6 +120,7 @@ export class PeaksScreen implements Screen {
 
 	// The first peak behind the window's beginning; after the last comes the first again.
 	async next(): Promise<void> {
+		this.span = [];
 		const peaks = await this.askPeaks();
 		const from = this.app.store.state.from ? edges(this.app)?.[0] ?? -1 : -1;
 		const peak = peaks.find((one) => one.time_ns > from) ?? peaks[0];

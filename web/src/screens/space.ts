@@ -240,6 +240,7 @@ export class SpaceScreen implements Screen {
 			const params: [string, string][] = [["layer", "vm"], ["n", "0"], ["process", String(map.process)],
 				...(this.app.store.state.at ? [["at", this.app.store.state.at] as [string, string]] : [])];
 			this.active = { at: map.at_ns, process: map.process, answer: this.app.source.get<Active>("active", params) };
+			this.active.answer.catch(() => { this.active = null; }); // the next click asks anew
 		}
 		return (await this.active.answer).rows.find((row) => BigInt(row.address) <= address && address < BigInt(row.address) + BigInt(row.size));
 	}
