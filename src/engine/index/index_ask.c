@@ -177,7 +177,7 @@ static bool load_all(bool (*load)(void *state, unsigned part, struct err *err), 
 	return true;
 }
 
-enum { AHEAD = 48, STAYS_AHEAD = 32 };
+enum { AHEAD = 48, STAYS_AHEAD = 32, LINES = 128 };
 
 // ---- by cell ----
 
@@ -194,8 +194,11 @@ struct cell_state {
 	struct cell_counts *counts;
 	struct index_count *to; // in place of those: nothing was before the window
 	bool is_short;
-	uint32_t find_site, take_site;
 	struct index_tallies tallies; // instead of all those: by lifetime
+	uint32_t find_site;           // after a stripe; of the thread that finds figures
+	// Of the one that takes them: what it writes is in no line of the cache that the other
+	// reads, nor in one that is fetched with it.
+	_Alignas(LINES) uint32_t take_site;
 	struct index_rows rows;
 };
 
@@ -359,12 +362,14 @@ static bool find_cells(void *context, uint32_t first, uint32_t count, struct ind
 		       struct err *)
 {
 	struct cell_state *state = context;
+	uint32_t site = state->find_site;
 
 	for (uint32_t place = first; place < first + count; place++) {
 		expect_place(state, place + AHEAD);
 		*figures++ = cell_figures(state, cells_id_at(state->order, place),
-					  cell_at(state, place, &state->find_site));
+					  cell_at(state, place, &site));
 	}
+	state->find_site = site;
 	return true;
 }
 
@@ -372,13 +377,15 @@ static void take_cells(void *context, uint32_t first, uint32_t count,
 		       const struct index_figures *figures)
 {
 	struct cell_state *state = context;
+	uint32_t site = state->take_site;
 
 	// Cell 0, at the first place, is none.
 	for (uint32_t i = first ? 0 : 1; i < count; i++) {
-		struct cells_cell cell = cell_at(state, first + i, &state->take_site);
+		struct cells_cell cell = cell_at(state, first + i, &site);
 
 		index_rows_add(&state->rows, cell.site, cell.size, &figures[i]);
 	}
+	state->take_site = site;
 }
 
 // The cells of sites, for a query that looks at no sizes, or takes all that it looks at for one.
@@ -508,6 +515,7 @@ struct site_state {
 	const struct window_query *query;
 	struct index_shifts from, to;
 	struct index_sums *from_sums, *to_sums;
+	struct index_shift *near_from, *near_to;
 	// NULL, and no `from_sums`: there was nothing before, or both edges are one.
 	struct heap_amount *stay;
 	struct cells_cell soon[STAYS_AHEAD]; // to be counted; their sums are being fetched
@@ -566,10 +574,12 @@ static bool load_sites(void *context, unsigned part, struct err *err)
 
 	if (part < 2 && !state->stay)
 		return true;
-	if (part > 0)
-		return index_shifts_load(part == 1 ? &state->from : &state->to, state->index,
-					 part == 1 ? query->from : query->to, err);
-	return load_stays(state, err);
+	if (part == 0)
+		return load_stays(state, err);
+	if (part == 1)
+		return index_shifts_load(&state->from, state->index, query->from, state->near_from,
+					 err);
+	return index_shifts_load(&state->to, state->index, query->to, state->near_to, err);
 }
 
 // What the window had of each site, by the sums at its two edges and what stayed all through it.
@@ -612,21 +622,29 @@ static bool find_sites(void *context, uint32_t first, uint32_t count, struct ind
 	return true;
 }
 
+// What a site takes of the table of a question by sites.
+struct site_room {
+	struct index_shift from, to;
+	struct heap_amount stay;
+};
+
 // By sites: the three tables that it needs are loaded side by side, then the sites are gone through
-// in stripes, found by one thread and taken by another.
+// in stripes, found by one thread and taken by another. The three are one for who keeps tables: so
+// large a one a question by cells needs, too.
 static bool ask_sites(struct index *index, const struct window_query *query,
 		      struct window_result *result, struct err *err)
 {
 	uint32_t count = index->cells.sites_count;
 	bool before = query->from > WINDOW_START && query->from < query->to, ok;
-	struct site_state state = {
-		.index = index,
-		.query = query,
-		.stay = before ? index_tables_take(index->tables, count, sizeof *state.stay) : NULL
-	};
+	void *table = index_tables_take(index->tables, count, sizeof(struct site_room));
+	struct site_state state = { .index = index, .query = query, .near_to = table };
 	struct index_rows rows;
 	const struct index_stripes stripes = { find_sites, take_sites, &state, &rows };
 
+	if (before) {
+		state.near_from = state.near_to + count;
+		state.stay = (struct heap_amount *)(state.near_from + count);
+	}
 	ok = load_all(load_sites, &state, 3, err);
 	if (ok) {
 		if (before)
@@ -643,7 +661,7 @@ static bool ask_sites(struct index *index, const struct window_query *query,
 	index_sums_free(state.to_sums);
 	index_shifts_fini(&state.from);
 	index_shifts_fini(&state.to);
-	index_tables_put(index->tables, state.stay);
+	index_tables_put(index->tables, table);
 	return ok;
 }
 

@@ -99,20 +99,19 @@ bool index_site_sums(struct index *index, uint32_t site, uint64_t edge, struct b
 		     uint64_t *step, struct err *err);
 
 // Sums at an edge, by site: those of the nearest snapshot, and by how much they change on the way
-// to the edge. Changes are found first, all over; snapshots are read in the order of sites, some at
-// a time, so that they take no memory.
+// to the edge. Changes are found first, all over, into the caller's table of all sites; snapshots
+// are read in the order of sites, some at a time, so that they take no memory.
 struct index_shift {
 	int32_t begun, alive, begun_bytes, alive_bytes;
 };
 struct index_shifts {
 	const struct index_snapshot *snapshot; // borrowed; NULL: the beginning of all
-	struct index_shift *near;              // by site
+	struct index_shift *near;              // borrowed; by site
 	struct bits_sums *far;                 // added: bytes too large for those; NULL: none are
-	struct index_tables *tables;           // borrowed; where `near` goes back to
 	uint32_t sites_count;
 };
 bool index_shifts_load(struct index_shifts *shifts, struct index *index, uint64_t edge,
-		       struct err *err);
+		       struct index_shift *near, struct err *err);
 void index_shifts_fini(struct index_shifts *shifts);
 
 // Reads on from site 0. `shifts` is borrowed. NULL: the index is damaged.

@@ -11,7 +11,6 @@
 #include "base/mem.h"
 #include "base/rising.h"
 #include "engine/index/index_read.h"
-#include "engine/index/index_tables.h"
 #include "engine/index/live_table.h"
 
 #include <string.h>
@@ -359,7 +358,7 @@ static void shift_block(const struct index *index, struct index_shifts *shifts,
 // What each site did between the nearest snapshot and the edge. The snapshot itself stays in its
 // file, and is read as the sites are gone through (index_sums_next).
 bool index_shifts_load(struct index_shifts *shifts, struct index *index, uint64_t edge,
-		       struct err *err)
+		       struct index_shift *near, struct err *err)
 {
 	const struct index_snapshot *snapshot = nearest(&index->files.sites_snapshots, edge);
 	struct way way = way_from(snapshot, edge);
@@ -367,12 +366,11 @@ bool index_shifts_load(struct index_shifts *shifts, struct index *index, uint64_
 	bool ok = true;
 
 	*shifts = (struct index_shifts){ .snapshot = snapshot,
-					 .tables = index->tables,
+					 .near = near,
 					 .sites_count = index->cells.sites_count };
 	if (way.to - way.from > INT32_MAX)
 		return damaged(err, "snapshots");
-	shifts->near =
-		index_tables_take_zero(shifts->tables, shifts->sites_count, sizeof *shifts->near);
+	memset(near, 0, shifts->sites_count * sizeof *near);
 	for (uint64_t number = way.from >> index->shape.block_log2;
 	     ok && number << index->shape.block_log2 < way.to; number++) {
 		uint32_t first, end;
@@ -390,7 +388,6 @@ bool index_shifts_load(struct index_shifts *shifts, struct index *index, uint64_
 
 void index_shifts_fini(struct index_shifts *shifts)
 {
-	index_tables_put(shifts->tables, shifts->near);
 	mem_free(shifts->far);
 	*shifts = (struct index_shifts){ 0 };
 }

@@ -1,5 +1,6 @@
 // A few blocks are kept, in no order. Who wants one gets the smallest that is large enough and at
-// most twice as large. Where there are too many, the smallest go: a large one costs most to clear.
+// most three times as large. Where there are too many, the smallest go: a large one costs most to
+// clear.
 // For example, with a limit of 64 MB, 11, 11 and 17 MB are kept and 43 MB are put: that makes 82,
 // so the two of 11 MB are freed.
 //
@@ -11,9 +12,8 @@
 
 #include <pthread.h>
 #include <stdint.h>
-#include <string.h>
 
-enum { LEAST = 1 << 20, KEPT_MAX = 8, LARGER = 2 };
+enum { LEAST = 1 << 20, KEPT_MAX = 8, LARGER = 3 };
 
 struct kept {
 	void *at;
@@ -142,11 +142,6 @@ void *index_tables_take(struct index_tables *tables, size_t count, size_t size_b
 	*MEM_ADD(tables->lent, tables->lent_count, tables->lent_capacity) = one;
 	pthread_mutex_unlock(&tables->lock);
 	return one.at;
-}
-
-void *index_tables_take_zero(struct index_tables *tables, size_t count, size_t size_bytes)
-{
-	return memset(index_tables_take(tables, count, size_bytes), 0, count * size_bytes);
 }
 
 // Of a table that is no longer lent. 0: it was not.

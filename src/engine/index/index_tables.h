@@ -38,7 +38,6 @@ size_t index_tables_kept(struct index_tables *tables);
 // Room for `count` items, with anything in it. It is mem.h's, for who takes it from here for good
 // (index_tables_lose).
 void *index_tables_take(struct index_tables *tables, size_t count, size_t size_bytes);
-void *index_tables_take_zero(struct index_tables *tables, size_t count, size_t size_bytes);
 
 // One that was taken; NULL is allowed.
 void index_tables_put(struct index_tables *tables, void *table);

@@ -22,8 +22,9 @@
 #include "os/thread.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
-enum { THREADS = 2, RECORDS = 4096, AHEAD = 48 };
+enum { THREADS = 2, TABLES = 2, RECORDS = 4096, AHEAD = 48 };
 
 enum job_kind { JOB_BLOCK, JOB_LONG, JOB_NEVER };
 
@@ -71,16 +72,14 @@ static void init_tallies(struct index_tallies *tallies, const struct index *inde
 	uint32_t count = index->cells.cells_count;
 
 	*tallies = (struct index_tallies){ .cells_count = count, .tables = index->tables };
-	tallies->ended = index_tables_take_zero(index->tables, count, sizeof *tallies->ended);
-	tallies->living = index_tables_take_zero(index->tables, count, sizeof *tallies->living);
+	tallies->ended = index_tables_take(index->tables, count, TABLES * sizeof *tallies->ended);
+	tallies->living = tallies->ended + count;
+	memset(tallies->ended, 0, (size_t)count * TABLES * sizeof *tallies->ended);
 }
 
 void index_tallies_fini(struct index_tallies *tallies)
 {
-	struct index_tables *tables = tallies->tables;
-
-	index_tables_put(tables, tallies->ended);
-	index_tables_put(tables, tallies->living);
+	index_tables_put(tallies->tables, tallies->ended);
 	mem_free(tallies->wraps);
 	*tallies = (struct index_tallies){ 0 };
 }
@@ -549,7 +548,7 @@ static bool do_all(struct work *work, struct index_tallies *tallies, struct err 
 	struct index_tallies others = { 0 };
 	struct worker workers[THREADS] = { { .work = work, .tallies = tallies },
 					   { .work = work, .tallies = &others } };
-	size_t bytes = index->cells.cells_count * 2 * sizeof *others.ended;
+	size_t bytes = index->cells.cells_count * TABLES * sizeof *others.ended;
 	struct thread *thread = NULL;
 
 	// A second thread needs as much memory again.

@@ -16,8 +16,9 @@ struct index_tally {
 // ended with its process, or with the trace. Counts are small, so that more of them are in the
 // caches.
 struct index_tallies {
-	struct index_tally *ended, *living; // by cell: what ended in the window; what did not
-	uint32_t (*wraps)[WINDOW_TYPES];    // how often those have passed 2^16; NULL: none has
+	struct index_tally *ended,
+		*living; // by cell: what ended in the window; what did not. One table
+	uint32_t (*wraps)[WINDOW_TYPES]; // how often those have passed 2^16; NULL: none has
 	uint32_t cells_count;
 	struct index_tables *tables; // borrowed
 };
