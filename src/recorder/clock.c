@@ -1,7 +1,11 @@
 // How a lane gets its pace. Each reading of the counter that came less than 16 us after the last
-// one doubles the bytes until the next: 0, 16, 48, 112, 240, 496, 512. With events of 7 bytes, 512
-// are 73 events, and at 200 ns each that is 15 us: so it stays. If then nothing happens for 1 ms,
-// the budget is 0 again, and the next event reads.
+// one doubles the bytes until the next: 0, 16, 48, 112, 240, 496. With events of 7 bytes, 496 are
+// 71 events, and at 230 ns each that is 16 us: so it stays. If then nothing happens for 1 ms, the
+// budget is 0 again, and the next event reads.
+//
+// A loop that does nothing but allocate writes 496 bytes in a microsecond. There each reading makes
+// the next one come a 32nd later than it did: 511, 526, ... 4,096. So the events that have an old
+// time after a pause are at most 71, or a 32nd of those since the last that had one.
 #include "recorder/clock.h"
 
 #include "recorder/kernel.h"
@@ -10,9 +14,11 @@
 #include "wire/counter.h"
 
 enum {
-	CLOCK_BUDGET_MAX = 512,
+	CLOCK_BUDGET_MAX = 4096,
+	CLOCK_BUDGET_SOON = 496, // it is doubled up to here
 	CLOCK_BUDGET_STEP = 16,
-	CLOCK_GAP_NS = 16000, // how far apart two readings of a lane should be
+	CLOCK_BUDGET_LATER = 32, // and grows by such a part from here on
+	CLOCK_GAP_NS = 16000,    // how far apart two readings of a lane should be
 };
 
 bool clock_counter_allowed;
@@ -91,13 +97,15 @@ static bool clock_can_read(struct lane *lane)
 		       SEGMENT_COUNTER_GOOD;
 }
 
-// How many bytes the lane may write until its next reading, from the time since its last one.
+// How many bytes the lane may write until its next reading, from the time since its last one: twice
+// as many at first, a 32nd more once they are many.
 static void clock_adapt(struct lane *lane, uint64_t elapsed_ns)
 {
 	uint32_t budget = lane->clock.budget;
 
 	if (elapsed_ns < CLOCK_GAP_NS)
-		budget = budget * 2 + CLOCK_BUDGET_STEP;
+		budget += budget < CLOCK_BUDGET_SOON ? budget + CLOCK_BUDGET_STEP
+						     : budget / CLOCK_BUDGET_LATER;
 	else if (elapsed_ns < 2 * CLOCK_GAP_NS)
 		return;
 	else if (elapsed_ns < 4 * CLOCK_GAP_NS)
