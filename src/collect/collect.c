@@ -146,6 +146,7 @@ static void handle_message(struct collector *collector, const struct door_event 
 		collector->main_ended = true;
 		break;
 	case COLLECT_STOP:
+	case COLLECT_CUT:
 		collector->stopping = true;
 		break;
 	case COLLECT_HOLD:

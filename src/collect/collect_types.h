@@ -141,6 +141,8 @@ enum collect_message_kind {
 	// launcher: the blocks that `pid` had before are in before_fd; or `text` says why not
 	COLLECT_BEFORE = 12,
 	COLLECT_UNSEEN = 13, // launcher: the program itself is not recorded; text says why
+	// launcher: as COLLECT_STOP, but programs go on at once, and not when that is heard
+	COLLECT_CUT = 14,
 };
 
 // One datagram, always sent whole.

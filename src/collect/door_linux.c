@@ -753,6 +753,9 @@ static void hear_launcher(struct door *door)
 	if (size != (ssize_t)sizeof event->message) {
 		event->kind = DOOR_ALONE;
 		epoll_ctl(door->epoll_fd, EPOLL_CTL_DEL, door->options->report_fd, NULL);
+	} else if (event->message.kind == COLLECT_CUT) {
+		// The collector's own thread may be held by its disk for ever, and not be killed.
+		tick_stop(door->tick);
 	}
 	door_queue_put(&door->queue, event);
 }

@@ -13,6 +13,8 @@
 #include <linux/close_range.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/resource.h>
@@ -32,6 +34,7 @@ enum {
 enum {
 	COLLECTOR_PROCESS_NAP_MS = 2,
 	COLLECTOR_PROCESS_NAPS = 5000,
+	COLLECTOR_PROCESS_KILLED_NAPS = 500,
 };
 
 static void collector_process_arrange(int output_fd, int report_fd, int before_fd)
@@ -217,8 +220,36 @@ void collector_process_reap(struct collector_process *collector_process)
 		collector_process->pid = 0;
 }
 
-void collector_process_kill(const struct collector_process *collector_process)
+// In /proc/PID/status: "State:	T (stopped)", and two lines that end in "ctxt_switches:	123".
+bool collector_process_moved(struct collector_process *collector_process)
 {
+	static const char of_turns[] = "ctxt_switches:\t", of_state[] = "\nState:\t";
+	unsigned long long turns = 0, before = collector_process->turns;
+	char path[64], text[8192];
+	const char *at, *state;
+	ssize_t got = -1;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)collector_process->pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0)
+		got = read(fd, text, sizeof(text) - 1);
+	file_close(fd);
+	text[got > 0 ? got : 0] = '\0';
+	for (at = text; (at = strstr(at, of_turns)) != NULL; at += sizeof(of_turns) - 1)
+		turns += strtoull(at + sizeof(of_turns) - 1, NULL, 10);
+	state = strstr(text, of_state);
+	if (!state || turns == 0)
+		return true;
+	state += sizeof(of_state) - 1;
+	collector_process->turns = turns;
+	collector_process->stopped = *state == 'T' || *state == 't';
+	return turns != before || *state == 'R';
+}
+
+void collector_process_kill(struct collector_process *collector_process)
+{
+	collector_process->killed = true;
 	if (collector_process->pid > 0)
 		kill(collector_process->pid, SIGKILL);
 }
@@ -235,19 +266,24 @@ static void collector_process_await(const struct collector_process *collector_pr
 	file_close(end.fd);
 }
 
-void collector_process_close(struct collector_process *collector_process)
+// Up to so many naps.
+static void collector_process_await_for(struct collector_process *collector_process, int naps)
 {
-	file_close(collector_process->fd);
-	collector_process->fd = -1;
-	for (int nap = 0; collector_process->pid > 0 && nap < COLLECTOR_PROCESS_NAPS; nap++) {
+	for (int nap = 0; collector_process->pid > 0 && nap < naps; nap++) {
 		collector_process_reap(collector_process);
 		if (collector_process->pid > 0)
 			collector_process_await(collector_process);
 	}
+}
+
+void collector_process_close(struct collector_process *collector_process)
+{
+	file_close(collector_process->fd);
+	collector_process->fd = -1;
+	if (!collector_process->killed)
+		collector_process_await_for(collector_process, COLLECTOR_PROCESS_NAPS);
 	ASSERT(collector_process->fd < 0);
 	collector_process_kill(collector_process);
-	while (collector_process->pid > 0 && waitpid(collector_process->pid, NULL, 0) < 0 &&
-	       errno == EINTR)
-		;
+	collector_process_await_for(collector_process, COLLECTOR_PROCESS_KILLED_NAPS);
 	collector_process->pid = 0;
 }

@@ -11,8 +11,11 @@
 #include <sys/types.h>
 
 struct collector_process {
-	pid_t pid; // 0: none, or it was waited for
-	int fd;    // the socket; -1: closed, it has nothing more to say
+	pid_t pid;                // 0: none, or it was waited for
+	int fd;                   // the socket; -1: closed, it has nothing more to say
+	unsigned long long turns; // how often it had a processor, when it was looked at last
+	bool stopped;             // it was found stopped then, by a signal
+	bool killed;
 };
 
 // The program's limits are not the collector's: this process's own are raised, as far as it may.
@@ -39,10 +42,15 @@ void collector_process_say(const struct collector_process *collector_process,
 // once we did.
 void collector_process_reap(struct collector_process *collector_process);
 
-// It has closed its socket without a word: it has died, or something foreign in it has, and it is
-// of no use any more. Now it dies.
-void collector_process_kill(const struct collector_process *collector_process);
+// Whether it has done anything since it was looked at last, or does now. One that lives wakes up
+// many times a second: one that does not is stopped, or held by the file that it writes to. Where
+// the system does not say, it has.
+bool collector_process_moved(struct collector_process *collector_process);
 
-// Close the socket and wait for its end; one that does not end in time is killed. Accepts one that
-// was closed.
+// It has closed its socket without a word, or it does not move: it has died, or something foreign
+// in it has, and it is of no use any more. Now it dies, unless its disk holds it.
+void collector_process_kill(struct collector_process *collector_process);
+
+// Close the socket and wait for its end; one that does not end in time is killed. One that not even
+// that ends is left to the system. Accepts one that was closed.
 void collector_process_close(struct collector_process *collector_process);

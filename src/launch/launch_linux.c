@@ -12,6 +12,7 @@
 #include "launch/reach_scan_linux.h"
 #include "launch/runtimes_linux.h"
 #include "os/file.h"
+#include "os/now.h"
 #include "wire/segment.h"
 
 #include <errno.h>
@@ -32,7 +33,11 @@ extern char **environ;
 enum {
 	LAUNCH_PATIENCE_MS = 500, // after the program's end, before we say why we wait
 	LAUNCH_HANGUP_MS =
-		10000, // for what the program left, where no terminal can tell us to stop
+		10000,         // for what the program left, where no terminal can tell us to stop
+	LAUNCH_LOOK_MS = 1000, // between looks at whether the collector moves
+	LAUNCH_STILL = 5,      // looks that find that it has not, until we say so,
+	LAUNCH_STILL_MIN = 2,  // or until we cut, where that is wished:
+	LAUNCH_WISHES = 2,     // by so many signals
 };
 
 // What the program is, and whether that is acceptable.
@@ -462,6 +467,84 @@ static void launch_reap(struct launch *launch)
 	collector_process_reap(&launch->collector_process);
 }
 
+// The collector is given up, since it does not move and that is wished. First its other thread is
+// asked to let programs go on, at the next look it is killed. One that its disk holds does not end
+// by that; it is left.
+static void launch_cut(struct launch *launch)
+{
+	if (launch->wishes < LAUNCH_WISHES || launch->still < LAUNCH_STILL_MIN ||
+	    launch->collector_process.fd < 0)
+		return;
+	launch->asked_to_stop = true;
+	if (!launch->cut) {
+		launch->cut = true;
+		launch->still = LAUNCH_STILL_MIN - 1; // a look from now
+		collector_process_send(&launch->collector_process, COLLECT_CUT, 0, 0);
+		return;
+	}
+	launch->result->whole = false;
+	collector_process_kill(&launch->collector_process);
+	file_close(launch->collector_process.fd);
+	launch->collector_process.fd = -1;
+	launch_tell(launch->options,
+		    "warning: the recording was cut, as its collector did not move; %sthe trace "
+		    "holds what was written until then",
+		    launch->program_pid > 0 ? "the program runs on unrecorded; " : "");
+}
+
+// A signal that ends a program. Two end also what holds it.
+//
+// For example, Ctrl-C to Python while its collector is stopped: Python hears it only when its
+// thread goes on, which waits for room. The second one makes it go on, and Python ends by the
+// first.
+static void launch_wish(struct launch *launch)
+{
+	launch->wishes++;
+	launch_cut(launch);
+}
+
+// What the user can do depends on why it does not move, which only its state tells.
+static void launch_tell_still(const struct launch *launch)
+{
+	const char *path = str_get(&launch->result->path);
+	bool lives = launch->program_pid > 0 || launch->attached;
+	const char *wait = lives ? "the program waits for it where it has no more room, so that "
+				   "nothing is lost"
+				 : "the trace is not whole yet";
+
+	if (launch->collector_process.stopped)
+		launch_tell(launch->options,
+			    "warning: the collector, process %d, is stopped; %s (try: kill -CONT "
+			    "%d; Ctrl-C twice cuts the recording)",
+			    (int)launch->collector_process.pid, wait,
+			    (int)launch->collector_process.pid);
+	else
+		launch_tell(launch->options,
+			    "warning: the collector cannot go on writing %s: its disk does not "
+			    "answer; %s (Ctrl-C twice cuts the recording)",
+			    path, wait);
+}
+
+// The collector is looked at once a second: whether it moves.
+static void launch_look_at_collector(struct launch *launch)
+{
+	if (collector_process_moved(&launch->collector_process)) {
+		if (launch->told_still)
+			launch_tell(launch->options, "the collector goes on");
+		launch->told_still = false;
+		launch->still = 0;
+		if (launch->program_pid > 0)
+			launch->wishes = 0;
+		return;
+	}
+	launch->still++;
+	if (launch->still >= LAUNCH_STILL && !launch->told_still) {
+		launch->told_still = true;
+		launch_tell_still(launch);
+	}
+	launch_cut(launch);
+}
+
 // The terminal's keys reached the program without us; what was sent to us alone is passed on.
 // Once the program has ended they mean: stop waiting for what it left behind.
 static void launch_signal(struct launch *launch, const struct signalfd_siginfo *info)
@@ -482,8 +565,10 @@ static void launch_signal(struct launch *launch, const struct signalfd_siginfo *
 		launch_mask_stops(SIG_UNBLOCK);
 		launch_mask_stops(SIG_BLOCK);
 	} else if (launch->attached) {
-		if (launch_ends_us(number))
+		if (launch_ends_us(number)) {
 			launch_leave(launch);
+			launch_wish(launch);
+		}
 	} else if (launch->program_pid > 0) {
 		bool hung_up = launch_hung_up(info);
 
@@ -492,8 +577,11 @@ static void launch_signal(struct launch *launch, const struct signalfd_siginfo *
 		launch->hung_up |= hung_up;
 		if (hung_up || launch_is_for_us_alone(info))
 			launch_pass_on(launch->program_pid, info);
+		if (launch_ends_us(number))
+			launch_wish(launch);
 	} else if (launch_ends_us(number)) {
 		launch_stop(launch);
+		launch_wish(launch);
 	}
 }
 
@@ -527,6 +615,47 @@ static void launch_note_end(struct launch *launch)
 	collector_process_send(&launch->collector_process, COLLECT_ENDED, 0, 0);
 }
 
+// Half a second after the program's end it is said what is waited for; where the terminal is gone
+// the recording is stopped after ten.
+static uint64_t launch_patience_ns(const struct launch *launch)
+{
+	return UINT64_C(1000000) * (launch->hung_up ? LAUNCH_HANGUP_MS : LAUNCH_PATIENCE_MS);
+}
+
+// What is due, by time. Returns how many milliseconds there are until the next is, or -1.
+//
+// For example, a program ends 300 ms after a look. Nothing comes of its collector for 500 ms: that
+// is said, and the next look is 200 ms later.
+static int launch_keep_time(struct launch *launch)
+{
+	bool waits = launch->program_pid == 0 && !launch->attached && !launch->told_waiting;
+	uint64_t now_ns = now_steady_ns(), next_ns;
+
+	ASSERT(launch->started);
+	if (launch->collector_process.fd >= 0 && now_ns >= launch->look_ns) {
+		launch->look_ns = now_ns + UINT64_C(1000000) * LAUNCH_LOOK_MS;
+		launch_look_at_collector(launch);
+	}
+	if (waits && launch->wait_ns == 0)
+		launch->wait_ns = now_ns;
+	if (waits && now_ns - launch->wait_ns >= launch_patience_ns(launch)) {
+		waits = false;
+		launch->told_waiting = true;
+		if (launch->hung_up) { // no signal will come that wishes more
+			launch_stop(launch);
+			launch->wishes = LAUNCH_WISHES;
+		}
+		if (!launch->asked_to_stop)
+			launch_tell(launch->options, LAUNCH_WAITING);
+	}
+	if (launch->program_pid == 0 && launch->collector_process.fd < 0)
+		return 0; // it was cut just now, and nothing is left to wait for
+	next_ns = launch->collector_process.fd >= 0 ? launch->look_ns : UINT64_MAX;
+	if (waits && launch->wait_ns + launch_patience_ns(launch) < next_ns)
+		next_ns = launch->wait_ns + launch_patience_ns(launch);
+	return next_ns == UINT64_MAX ? -1 : (int)((next_ns - now_ns) / 1000000) + 1;
+}
+
 // Until the program has ended and the collector has nothing more to say.
 static void launch_wait(struct launch *launch)
 {
@@ -538,29 +667,20 @@ static void launch_wait(struct launch *launch)
 	// It may have ended before its SIGCHLD was watched.
 	launch_reap(launch);
 	while (launch->program_pid > 0 || launch->collector_process.fd >= 0) {
-		bool waits = launch->program_pid == 0 && !launch->attached && !launch->told_waiting;
+		int left_ms = launch_keep_time(launch);
 		struct pollfd ready[] = {
 			{ .fd = launch->signal_fd, .events = POLLIN },
 			{ .fd = launch->collector_process.fd, .events = POLLIN },
 			{ .fd = launch->timer_fd, .events = POLLIN },
 			{ .fd = launch->attached ? launch->program_fd : -1, .events = POLLIN },
 		};
-		// Time is short only after the program's end: half a second until it is said what
-		// is waited for, or ten seconds where the terminal is gone, and then the recording
-		// is stopped.
-		int patience = launch->hung_up ? LAUNCH_HANGUP_MS : LAUNCH_PATIENCE_MS;
-		int count = poll(ready, 4, waits ? patience : -1);
 
-		if (count == 0 && launch->hung_up)
-			launch_stop(launch);
-		if (count == 0 && !launch->asked_to_stop)
-			launch_tell(launch->options, LAUNCH_WAITING);
-		if (count == 0)
-			launch->told_waiting = true;
+		poll(ready, 4, left_ms);
 		// The descriptor does not wait: it is read until it is empty, whatever woke us.
 		while (read(launch->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
 			launch_signal(launch, &info);
-		if (ready[1].revents && !launch_hear(launch, &message, -1))
+		if (ready[1].revents && launch->collector_process.fd >= 0 &&
+		    !launch_hear(launch, &message, -1))
 			launch_lose_collector(launch);
 		if (ready[2].revents)
 			launch_end_time(launch);

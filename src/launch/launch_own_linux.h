@@ -38,11 +38,16 @@ struct launch {
 	bool told_waiting;  // that it is waited for what the program left behind
 	bool hung_up;       // the terminal is gone, and the program has its signal
 	bool asked_to_stop; // the collector was asked to end the recording
-	bool started;       // the program was let go
-	bool seized;        // it is static, and stops at its start
-	bool stopped;       // the collector said why it records no more
-	bool attached;      // the recorder is in a program that is not our child
-	char **arguments;   // of that one
+	int wishes;         // signals that end a program, since the collector has moved last
+	int still;          // looks at the collector since then
+	bool told_still;
+	bool cut;                  // programs go on without it
+	uint64_t look_ns, wait_ns; // next look; since when only the collector is waited for, or 0
+	bool started;              // the program was let go
+	bool seized;               // it is static, and stops at its start
+	bool stopped;              // the collector said why it records no more
+	bool attached;             // the recorder is in a program that is not our child
+	char **arguments;          // of that one
 	struct attacher_figures figures;
 	uint64_t before_count;             // blocks that it had
 	int before_fd;                     // what that one had allocated before; -1: none

@@ -12,6 +12,7 @@ import struct
 import subprocess
 import time
 
+from libdisk import HangingDisk
 from libguest import (LIBRARY, PATIENCE_SECONDS, TIDEMARK, Skip, Trace, check, children_of, collector_of,
                       counters, environment, equal, finished, main, need_root, program, report,
                       run, runs, started, test, wait_for)
@@ -88,6 +89,63 @@ def a_collector_may_die_at_any_moment():
         check(code in (7, 125), f"exit code {code} after {after} s ({err})")
         check(code == 7 or "did not start" in err, f"after {after} s: {err}")
         check(err.count("collector died") <= 1, f"after {after} s: {err}")
+
+
+def cut(trace, hold, notice):
+    """A program that waits for a collector which does not move: that is said, and Ctrl-C twice ends both."""
+    with open("said", "w", encoding="utf-8") as said:
+        recorder = subprocess.Popen([TIDEMARK, "record", "-o", trace, "--", program("still"), "1000", "100000"],
+                                    stdout=subprocess.PIPE, stderr=said)
+    equal(b"ready\n", recorder.stdout.readline(), "the program's first line")
+    hold(recorder)
+
+    def told():
+        with open("said", encoding="utf-8") as said:
+            return said.read()
+    wait_for(lambda: notice in told(), "a line that says so")
+    for _ in range(2):
+        os.kill(recorder.pid, signal.SIGINT)
+        equal(b"INT\n", recorder.stdout.readline(), "what the program heard")
+    equal(6, recorder.wait(timeout=PATIENCE_SECONDS), "exit code")
+    equal(1, told().count("the recording was cut"), told())
+    equal(1, told().count("the program waits for it"), told())
+
+
+@test
+def a_stopped_collector_holds_the_program_with_a_word_and_until_ctrl_c_twice():
+    cut("t.tide", lambda recorder: os.kill(collector_of(recorder.pid), signal.SIGSTOP), "is stopped")
+    ended = run([TIDEMARK, "report", "--json", "t.tide"])
+    check('"complete":false' in ended.out.replace(" ", ""), "the trace says that it is cut", ended.err)
+
+
+@test
+def a_collector_whose_disk_hangs_holds_the_program_with_a_word_and_until_ctrl_c_twice():
+    """It cannot even be killed."""
+    with HangingDisk("disk", 8192):
+        cut("disk/t.tide", lambda recorder: None, "its disk does not answer")
+
+
+@test
+def a_collector_that_was_stopped_goes_on_and_has_all():
+    path = os.path.abspath("counters")
+    with open("said", "w+", encoding="utf-8") as said:
+        recorder = subprocess.Popen([TIDEMARK, "record", "-o", "t.tide", "--", program("still"), "1000", "100000"],
+                                    env=environment(COUNTERS=path), stdout=subprocess.PIPE, stderr=said)
+        equal(b"ready\n", recorder.stdout.readline(), "the program's first line")
+
+        def told():
+            said.seek(0)
+            return said.read()
+        collector = collector_of(recorder.pid)
+        os.kill(collector, signal.SIGSTOP)
+        wait_for(lambda: "is stopped" in told(), "a line that says so")
+        os.kill(recorder.pid, signal.SIGINT)  # one is the program's alone
+        os.kill(collector, signal.SIGCONT)
+        wait_for(lambda: "the collector goes on" in told() or recorder.poll() is not None, "a line that says so")
+        equal(6, recorder.wait(timeout=PATIENCE_SECONDS), "exit code")
+    trace = Trace()
+    equal(0, trace.events_lost(), "events lost")
+    equal(counters(path)[1][:2], (len(trace.of_size(7901)), trace.frees_of_size(7901)), "blocks of the program")
 
 
 @test
