@@ -271,7 +271,7 @@ static void print_process(const struct info *info, const struct trace_process *p
 		printf(" (forked)");
 	if (process->start == TRACE_START_ATTACH)
 		printf(" (attached)");
-	printf("  %s", report_exit_words(process, exit));
+	printf("  %s", report_ending(info->reader, process->id, exit));
 	printf("  from %s", STR_DURATION(process->began_ns));
 	if (process->ended_ns != UINT64_MAX)
 		printf(" to %s", STR_DURATION(process->ended_ns));

@@ -76,7 +76,7 @@ static void write_process(struct report *report, struct paper *paper,
 	if (has_peaks(report, paper))
 		paper_field(paper, PAPER_PLAIN, STR_BYTES(counts->peak.bytes), 11, true);
 	paper_field(paper, PAPER_PLAIN, STR_BYTES(counts->live_at_exit.bytes), 11, true);
-	paper_format(paper, PAPER_DIM, "  %s\n", report_ending(report, id, ended));
+	paper_format(paper, PAPER_DIM, "  %s\n", report_ending(report->asked->reader, id, ended));
 	STR_FINI(&lines, &text, &cut);
 }
 
@@ -130,6 +130,7 @@ static bool *choose_processes(const struct report *report)
 // has 80 columns at least (print_options.c), so `columns` is 27 or more.
 void process_table_write(struct report *report, struct paper *paper)
 {
+	static const char *const words[] = { "at exit", "at end", "at cut" }; // by QUERY_LAST_…
 	struct process_tree tree;
 	bool *chosen;
 	unsigned wide = paper->width >= WIDTH_FREES ? 13 : 0;
@@ -146,7 +147,7 @@ void process_table_write(struct report *report, struct paper *paper)
 	paper_field(paper, PAPER_DIM, "bytes", 11, true);
 	if (peak)
 		paper_field(paper, PAPER_DIM, "peak", 11, true);
-	paper_field(paper, PAPER_DIM, "at exit", 11, true);
+	paper_field(paper, PAPER_DIM, words[query_context_last(report->asked)], 11, true);
 	paper_text(paper, PAPER_DIM, "  ended\n");
 	process_tree_init(&tree, report->asked->reader);
 	chosen = choose_processes(report);

@@ -648,28 +648,12 @@ const char *report_exit_words(const struct trace_process *process, char out[stat
 	return out;
 }
 
-bool report_runs_on(const struct report *report)
+const char *report_ending(const struct reader *reader, process_id id, char out[static 48])
 {
-	const struct reader *reader = report->asked->reader;
-	bool any = false;
-
-	for (process_id id = 0; id < reader_processes_count(reader); id++) {
-		if (!query_has_process(&report->asked->selection.query, id))
-			continue;
-		any = true;
-		if (reader_process(reader, id)->exit != TRACE_EXIT_UNKNOWN)
-			return false;
-	}
-	return any;
-}
-
-const char *report_ending(const struct report *report, process_id id, char out[static 48])
-{
-	const struct trace_process *process = reader_process(report->asked->reader, id);
+	const struct trace_process *process = reader_process(reader, id);
 
 	if (process->exit == TRACE_EXIT_UNKNOWN)
-		return cautions_is_import(reader_info(report->asked->reader))
-			       ? "an end that is not known"
-			       : "still running";
+		return cautions_is_import(reader_info(reader)) ? "an end that is not known"
+							       : "still running";
 	return report_exit_words(process, out);
 }

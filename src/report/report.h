@@ -100,9 +100,5 @@ uint64_t report_before(const struct report *report, process_id process);
 // (`late`): the trace has their ends when the kernel gave word of them.
 uint32_t report_peak_processes(const struct report *report, uint32_t *late);
 
-// Whether all selected processes still ran when the recording ended: nothing is live at exit then,
-// but at the end.
-bool report_runs_on(const struct report *report);
-
 // The same as report_exit_words, and "still running" where that is what unknown means.
-const char *report_ending(const struct report *report, process_id id, char out[static 48]);
+const char *report_ending(const struct reader *reader, process_id id, char out[static 48]);

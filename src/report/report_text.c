@@ -86,11 +86,14 @@ static void write_sampled(struct page *page, uint64_t mean_bytes)
 static const char *live_label(const struct page *page, const char *cut, const char *end,
 			      const char *exit)
 {
-	uint64_t end_ns;
-
-	if (reader_lacks_events(page->report->asked->reader, &end_ns))
+	switch (query_context_last(page->report->asked)) {
+	case QUERY_LAST_CUT:
 		return cut;
-	return report_runs_on(page->report) ? end : exit;
+	case QUERY_LAST_END:
+		return end;
+	default:
+		return exit;
+	}
 }
 
 // Two lines, then all that makes figures doubtful, before the first figure.
@@ -112,7 +115,7 @@ static void write_headline(struct page *page)
 	if (processes == 1)
 		paper_format(&page->paper, PAPER_DIM, ", process %" PRIu32 ", %s",
 			     reader_process(page->report->asked->reader, 0)->pid,
-			     report_ending(page->report, 0, text));
+			     report_ending(page->report->asked->reader, 0, text));
 	else
 		paper_format(&page->paper, PAPER_DIM, ", %" PRIu32 " processes", processes);
 	sink_text(page->paper.sink, "\n");

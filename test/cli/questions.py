@@ -240,6 +240,9 @@ def a_trace_that_was_cut_says_where_its_events_end_and_what_lived_there():
         check("65,536 events up to 65.536 ms, process 70, exit 0" in shown, part, shown)
         check("live at cut" in shown and "LIVE AT THE CUT" in shown and "at exit" not in shown.lower(), part, shown)
         check(json.loads(run("report", "--json", "part.tide").stdout)["trace"]["events_end_ns"] == 65536000, part)
+        check("at the cut" in run("active", "part.tide").stdout, "active")
+        check("live at cut " in run("diff", "part.tide", "part.tide").stdout, "diff")
+        check("live at end " in run("diff", "whole.tide", "part.tide").stdout, "diff of two that differ in that")
     check(cut > 0, "no such part")
 
 
@@ -250,6 +253,11 @@ def a_process_whose_end_a_trace_does_not_have_still_runs_there():
     run("dump", "--force", "-a", "runs.txt", "-o", "runs.tide")
     shown = run("report", "runs.tide").stdout
     check("process 70, still running" in shown and "live at end" in shown and "LIVE AT THE END" in shown, shown)
+    shown = run("info", "runs.tide").stdout
+    check("/opt/tool  still running  from" in shown and "unknown" not in shown, shown)
+    for command in ("active", "map"):
+        check("at the end" in run(command, "runs.tide").stdout, command)
+    check("live at end " in run("diff", "runs.tide", "runs.tide").stdout, "diff")
 
 
 @test

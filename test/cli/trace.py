@@ -206,7 +206,7 @@ def info_of_a_recording_counts_what_dump_prints():
 def info_shows_the_tree_of_processes():
     text = run("info", small()).stdout
     assert re.search(r"^  42 +/bin/app  signal SIGSEGV", text, re.M), text
-    assert re.search(r"^    43 +/bin/app \(forked\)  unknown", text, re.M), text
+    assert re.search(r"^    43 +/bin/app \(forked\)  still running", text, re.M), text
     assert "whole" in text.splitlines()[0] and "NOT WHOLE" not in text
 
 

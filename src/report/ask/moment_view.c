@@ -208,10 +208,11 @@ uint64_t moment_view_time(const struct query_context *asked)
 
 void moment_view_describe(const struct query_context *asked, struct str *text)
 {
+	static const char *const last[] = { "at exit", "at the end", "at the cut" };
 	char time[24];
 
 	if (asked->at_exit) {
-		str_add(text, "at exit");
+		str_add(text, last[query_context_last(asked)]);
 		return;
 	}
 	str_duration(asked->edge.time_ns, time);

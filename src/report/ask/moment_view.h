@@ -58,7 +58,8 @@ bool moment_view_choose(struct query_context *asked, process_id *process, struct
 // anything of it. Is it one of those, and are not all that are selected?
 bool moment_view_passes_over(const struct query_context *asked, process_id process);
 
-// The moment in words: "at 1.2 s", "at the mark 'loaded', 1.2 s", "at exit".
+// The moment in words: "at 1.2 s", "at the mark 'loaded', 1.2 s", "at exit",
+// "at the end", "at the cut" (query_context_last).
 void moment_view_describe(const struct query_context *asked, struct str *text);
 
 // "at_ns": of the moment, or of the trace's end.

@@ -733,6 +733,24 @@ static void describe_edge(const struct moment_edge *edge, const char *word, bool
 		str_add(text, time);
 }
 
+// For example, three processes of which one has ended: what lives at last is live at exit.
+enum query_last query_context_last(const struct query_context *asked)
+{
+	enum query_last last = QUERY_LAST_EXIT;
+	uint64_t end_ns;
+
+	if (reader_lacks_events(asked->reader, &end_ns))
+		return QUERY_LAST_CUT;
+	for (process_id id = 0; id < reader_processes_count(asked->reader); id++) {
+		if (!query_has_process(&asked->selection.query, id))
+			continue;
+		last = QUERY_LAST_END;
+		if (reader_process(asked->reader, id)->exit != TRACE_EXIT_UNKNOWN)
+			return QUERY_LAST_EXIT;
+	}
+	return last;
+}
+
 // For example "the beginning to mark:load (3.1 s): 3.1 s of 8.0 s".
 char *query_context_describe(const struct query_context *asked)
 {

@@ -195,5 +195,10 @@ bool query_context_level(struct query_context *asked, uint64_t edge, struct heap
 // Makes up to two questions of traces of several processes.
 bool query_context_warn_of_ended(struct query_context *asked, bool begin, struct err *err);
 
+// What the last moment of the selected processes is: their exit; the recording's end, where all of
+// them still ran; the cut, where events are lacking.
+enum query_last { QUERY_LAST_EXIT, QUERY_LAST_END, QUERY_LAST_CUT };
+enum query_last query_context_last(const struct query_context *asked);
+
 // "14.2 s to mark:load#2 (21.1 s)": the window as it was asked for. Owned by the caller.
 char *query_context_describe(const struct query_context *asked);

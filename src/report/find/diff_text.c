@@ -151,6 +151,20 @@ static void write_total(const struct diff *diff, struct paper *paper, const char
 	str_fini(&change);
 }
 
+// Of the first run of each side, as `report` says it; at the end, if the two differ.
+static const char *live_label(const struct diff_page *page)
+{
+	static const char *const labels[] = { "live at exit", "live at end", "live at cut" };
+	const struct query_context *a = page->sides[0].runs, *b = page->sides[1].runs;
+	enum query_last last = QUERY_LAST_END;
+
+	if (!a->reader || !b->reader)
+		return "live at exit";
+	if (query_context_last(a) == query_context_last(b))
+		last = query_context_last(a);
+	return labels[last];
+}
+
 // With --to on either side the level there is shown, which need not be an exit. Temporary calls
 // have a row only where they are known, and there is an interval only where there are several runs.
 static void write_totals(const struct diff_page *page, struct paper *paper)
@@ -162,7 +176,7 @@ static void write_totals(const struct diff_page *page, struct paper *paper)
 	if (diff->significance)
 		paper_field(paper, PAPER_DIM, "in this interval", INTERVAL_WIDTH + 2, true);
 	sink_text(paper->sink, "\n");
-	write_total(diff, paper, windowed ? "live at end" : "live at exit", DIFF_LIVE, false);
+	write_total(diff, paper, windowed ? "live at end" : live_label(page), DIFF_LIVE, false);
 	write_total(diff, paper, "  blocks", DIFF_LIVE, true);
 	write_total(diff, paper, "peak", DIFF_PEAK, false);
 	write_total(diff, paper, "allocated", DIFF_ALLOCATED, false);

@@ -210,11 +210,13 @@ static bool find_rows(struct findings *findings, const struct findings_kind *kin
 static const char *ending_of(const struct findings *findings, struct finding *finding,
 			     const struct grown *grown, const char *kept, const char *freed)
 {
+	static const char *const labels[] = { "live at exit", "live at end", "live at cut" };
+
 	if (!site_of(findings, &findings->asked->places[grown->row.place]) ||
 	    reader_is_estimated(findings->asked->reader))
 		return "";
-	findings_figure(finding, "live_at_exit_bytes", "live at exit", FINDINGS_BYTES,
-			grown->at_exit_bytes);
+	findings_figure(finding, "live_at_exit_bytes", labels[query_context_last(findings->asked)],
+			FINDINGS_BYTES, grown->at_exit_bytes);
 	return grown->at_exit_bytes >= grown->row.trend.grown / 2 ? kept : freed;
 }
 
