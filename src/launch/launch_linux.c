@@ -526,6 +526,10 @@ static void launch_tell_still(const struct launch *launch)
 }
 
 // The collector is looked at once a second: whether it moves.
+//
+// For example, a server of files does not answer for 7 s: after five or six of these it is said,
+// and after the seventh that the collector goes on. What the program has done meanwhile is in its
+// buffers, or it has waited.
 static void launch_look_at_collector(struct launch *launch)
 {
 	if (collector_process_moved(&launch->collector_process)) {

@@ -366,6 +366,31 @@ static bool selects_parts(const struct report *report)
 
 // ---- sites ----
 
+// Of the rows that are listed: what no program frees is no leak of this one.
+//
+// For example: runtime: 71.0 KiB is libstdc++'s reserve for exceptions, 4.0 KiB is the buffer of a
+// stream: the runtime's own, which no program frees.
+static void write_runtime(struct page *page, const struct sites_list *list)
+{
+	struct str text = { 0 };
+
+	for (size_t i = 0; i < list->count; i++) {
+		struct names_stack stack =
+			names_stack(page->report->asked->names, list->rows[i]->stack);
+		const char *part = names_runtime(&stack);
+
+		if (part)
+			str_format(&text, "%s%s is %s", text.length ? ", " : "",
+				   STR_BYTES(list->rows[i]->amounts[SITES_LIVE_AT_EXIT].bytes),
+				   part);
+	}
+	if (text.length > 0) {
+		str_add(&text, ": the runtime's own, which no program frees");
+		paper_paragraph(&page->paper, PAPER_DIM, "  runtime", str_get(&text));
+	}
+	str_fini(&text);
+}
+
 // Title, what all of it is, the rows, and one line for the rest: rows and rest add up to the total.
 static void write_question(struct page *page, enum sites_question question)
 {
@@ -405,6 +430,8 @@ static void write_question(struct page *page, enum sites_question question)
 		     by_count ? error : "", sites, paper_plural(list.count + list.rest_count));
 	sheet = sheet_in_text(&page->stacks, 3);
 	report_rows(page->report, question, question + 1, &sheet);
+	if (question == SITES_LIVE_AT_EXIT)
+		write_runtime(page, &list);
 	sink_text(page->paper.sink, "\n");
 	sites_list_fini(&list);
 }

@@ -218,6 +218,15 @@ end
     check("runtime: 71.0 KiB is libstdc++'s reserve for exceptions, 4.0 KiB is the buffer of a stream" in text, text)
     text = verdict(path, "--max-live-at-exit", "0", "--frame", "^own$", code=1)
     check("for exceptions" not in text, text)
+    # So does report, and of what was imported.
+    run("export", "--format", "heaptrack", path, "-o", "runtime.heaptrack")
+    run("import", "runtime.heaptrack", "-o", "imported.tide")
+    for each in (path, "imported.tide"):
+        text = " ".join(run("report", each).stdout.split())
+        check("4.0 KiB is the buffer of a stream: the runtime's own, which no program frees AT THE PEAK" in text and
+              "runtime: 71.0 KiB is libstdc++'s reserve for exceptions, " in text, each, text)
+    text = run("report", "--frame", "^own$", path).stdout
+    check("for exceptions" not in text, text)
 
 
 # ---- baselines ----

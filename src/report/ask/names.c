@@ -474,6 +474,35 @@ void names_add_module(struct names *names, stack_id stack, bool innermost, struc
 		str_add(text, *symbol->module ? symbol->module : "(no file)");
 }
 
+// Whether the file's name begins so. In what was imported the name of a function that has none may
+// be that, and the place in it.
+static bool is_in_file(const struct symbol *symbol, const char *name)
+{
+	return strncmp(names_file(symbol->module), name, strlen(name)) == 0 ||
+	       (symbol->function && strncmp(symbol->function, name, strlen(name)) == 0);
+}
+
+// For example, the first line of libstdc++'s reserve is in libstdc++, the second one is call_init.
+const char *names_runtime(const struct names_stack *stack)
+{
+	for (size_t i = 0; i < stack->count; i++) {
+		const struct symbol *symbol = stack->lines[i].symbol;
+		const struct symbol *caller = i + 1 < stack->count ? stack->lines[i + 1].symbol
+								   : symbol;
+
+		if (symbol->function && str_ends_with(symbol->function, "_IO_file_doallocate"))
+			return "the buffer of a stream";
+		// In files without symbols neither of the two has a name.
+		if (i + 1 < stack->count && is_in_file(symbol, "libstdc++") &&
+		    (caller->function ? strcmp(caller->function, "call_init") == 0 ||
+						strcmp(caller->function, "_dl_init") == 0 ||
+						strncmp(caller->function, "ld-", 3) == 0
+				      : is_in_file(caller, "ld-")))
+			return "libstdc++'s reserve for exceptions";
+	}
+	return NULL;
+}
+
 const char *names_file(const char *path)
 {
 	// A path of Windows begins with its drive; one that a PDB has may begin anywhere.

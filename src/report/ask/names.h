@@ -56,6 +56,11 @@ struct names_stack {
 	struct names *names;            // whose lines they are; NULL: there are none
 };
 
+// What a program leaves at its exit without having asked for it, if the stack is of one: what
+// libstdc++ keeps for exceptions that are thrown where there is no memory left, or the buffer of a
+// stream of C's. NULL: it is none of these.
+const char *names_runtime(const struct names_stack *stack);
+
 // Keep what a line is in JSON.
 void names_keep(const struct names_stack *stack, size_t line, const char *text, size_t length);
 

@@ -165,37 +165,14 @@ static void write_sites(const struct check_row *row, struct stack_text *stacks)
 	paper_more(paper, row->sites_total - row->sites_count);
 }
 
-// What a program of C++ leaves without having asked for it: what libstdc++ keeps for exceptions
-// that are thrown where there is no memory left, and the buffer of a stream of C's. NULL:
-// the site is none of these.
-static const char *runtime_part(const struct check_row *row, const struct check_site *site)
-{
-	struct names_stack stack = names_stack(row->asked->names, site->stack);
-
-	for (size_t i = 0; i < stack.count; i++) {
-		const struct symbol *symbol = stack.lines[i].symbol;
-		const struct symbol *caller = i + 1 < stack.count ? stack.lines[i + 1].symbol
-								  : symbol;
-
-		if (symbol->function && str_ends_with(symbol->function, "_IO_file_doallocate"))
-			return "the buffer of a stream";
-		// In files without symbols neither of the two has a name.
-		if (i + 1 < stack.count && strstr(names_file(symbol->module), "libstdc++") &&
-		    (caller->function ? strcmp(caller->function, "call_init") == 0 ||
-						strcmp(caller->function, "_dl_init") == 0
-				      : strncmp(names_file(caller->module), "ld-", 3) == 0))
-			return "libstdc++'s reserve for exceptions";
-	}
-	return NULL;
-}
-
 // Of the sites that are listed: who is told of a limit of 0 should know what no program can free.
 static void write_runtime(const struct check_row *row, struct paper *paper)
 {
 	struct str text = { 0 };
 
 	for (size_t i = 0; i < row->sites_count; i++) {
-		const char *part = runtime_part(row, &row->sites[i]);
+		struct names_stack stack = names_stack(row->asked->names, row->sites[i].stack);
+		const char *part = names_runtime(&stack);
 
 		if (part)
 			str_format(&text, "%s%s is %s", text.length ? ", " : "",

@@ -152,6 +152,8 @@ static void write_total(const struct diff *diff, struct paper *paper, const char
 }
 
 // Of the first run of each side, as `report` says it; at the end, if the two differ.
+//
+// A run that was closed since, as one of many, is not asked.
 static const char *live_label(const struct diff_page *page)
 {
 	static const char *const labels[] = { "live at exit", "live at end", "live at cut" };
