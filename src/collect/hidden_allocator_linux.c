@@ -9,7 +9,9 @@
 #include "collect/hidden_allocator.h"
 
 #include "base/mem.h"
+#include "base/sse2.h"
 #include "os/file.h"
+#include "wire/compiler.h"
 
 #include <fcntl.h>
 #include <gelf.h>
@@ -25,6 +27,7 @@ enum {
 	HIDDEN_ALLOCATOR_KEPT = 64,         // of the piece before; no text is longer
 	HIDDEN_ALLOCATOR_NAMES_MAX = 65536, // a file with more names of a malloc has none of these
 	HIDDEN_ALLOCATOR_FILTER = 4096,
+	HIDDEN_ALLOCATOR_BEYOND = 32,
 };
 
 // What the file's C library has to give, as bits, and what it has itself.
@@ -52,7 +55,8 @@ struct hidden_allocator_file {
 	size_t names_count, names_capacity;
 	uint8_t filter[HIDDEN_ALLOCATOR_FILTER / 8]; // of names' places, a bit each
 	unsigned kinds;                              // of texts that were found, a bit each
-	uint8_t piece[HIDDEN_ALLOCATOR_KEPT + HIDDEN_ALLOCATOR_PIECE];
+	// Behind the last one is room for a look that goes beyond it.
+	uint8_t piece[HIDDEN_ALLOCATOR_KEPT + HIDDEN_ALLOCATOR_PIECE + HIDDEN_ALLOCATOR_BEYOND];
 };
 
 // `size` bytes, of which the first `kept` were there before, and what lies behind them begins at
@@ -240,15 +244,39 @@ static bool hidden_allocator_sections(struct hidden_allocator_file *file, Elf *e
 	       file->constants.sh_size > 0 && file->constants.sh_size <= HIDDEN_ALLOCATOR_TEXT_MAX;
 }
 
-// By a text that each of them has.
-static void hidden_allocator_constants(struct hidden_allocator_file *file, size_t, size_t size,
-				       uint64_t)
+// The "malloc" at `at` of the piece may be a part of one of the texts.
+static void hidden_allocator_match(struct hidden_allocator_file *file, size_t at, size_t size)
 {
 	for (unsigned i = 0; i < HIDDEN_ALLOCATOR_ALLOCATORS; i++) {
 		const char *text = hidden_allocator_texts[i].text;
+		size_t before = (size_t)(strstr(text, "malloc") - text), length = strlen(text);
 
-		if (memmem(file->piece, size, text, strlen(text)))
+		if (at >= before && at - before + length <= size &&
+		    memcmp(file->piece + at - before, text, length) == 0)
 			file->kinds |= 1u << i;
+	}
+}
+
+// By a text that each of them has. All have "malloc" in them, so that is looked for, sixteen places
+// at once: an m, and a c five bytes further.
+static void hidden_allocator_constants(struct hidden_allocator_file *file, size_t, size_t size,
+				       uint64_t)
+{
+	const __m128i first = _mm_set1_epi8('m'), last = _mm_set1_epi8('c');
+
+	for (size_t i = 0; i < size; i += 16) {
+		const uint8_t *at = file->piece + i;
+		__m128i firsts = _mm_loadu_si128((const __m128i *)(const void *)at);
+		__m128i lasts = _mm_loadu_si128((const __m128i *)(const void *)(at + 5));
+		unsigned both = (unsigned)_mm_movemask_epi8(
+			_mm_and_si128(_mm_cmpeq_epi8(firsts, first), _mm_cmpeq_epi8(lasts, last)));
+
+		for (; unlikely(both); both &= both - 1) {
+			size_t found = i + (size_t)__builtin_ctz(both);
+
+			if (memcmp(file->piece + found, "malloc", 6) == 0)
+				hidden_allocator_match(file, found, size);
+		}
 	}
 }
 
