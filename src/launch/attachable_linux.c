@@ -38,6 +38,7 @@ enum {
 	ATTACHABLE_DEPTH_MAX = 1000,
 	ATTACHABLE_NAP_MS = 10,
 	ATTACHABLE_TELL_MS = 1000,
+	ATTACHABLE_EXITING = 4, // of flags in /proc/PID/stat: PF_EXITING
 };
 
 // Signals that end what a thread does for us. The kernel would make them deadly where they are
@@ -264,11 +265,8 @@ static bool attachable_by_file(pid_t pid, struct str *library, struct err *err)
 	char who[16];
 
 	snprintf(who, sizeof(who), "%d", (int)pid);
-	if (!attachable_read(who, "exe", (char *)head, sizeof(head))) {
-		if (errno == ENOENT)
-			return err_set(err, ERR_USAGE, "process %d is the kernel's own", (int)pid);
+	if (!attachable_read(who, "exe", (char *)head, sizeof(head)))
 		return attachable_refused(pid, errno, err);
-	}
 	// A program of 32 bits needs the recorder of its class; which C library it has is asked
 	// later.
 	if (head[EI_CLASS] == ELFCLASS32 && head[18] == EM_386)
@@ -490,6 +488,24 @@ bool attachable_await(pid_t pid, unsigned limit_ms, int wake_fd, void (*tell)(co
 	return thread == 0;
 }
 
+// Of a process that ends there is first no memory, and then nothing but its number.
+static bool attachable_has_ended(pid_t pid)
+{
+	struct attachable_status status;
+	char who[16], text[256], *at;
+	unsigned flags = 0;
+
+	snprintf(who, sizeof(who), "%d", (int)pid);
+	if (!attachable_status(who, &status))
+		return true;
+	if (attachable_number(&status, "\nThreads:\t", 10) > 1 ||
+	    *attachable_field(&status, "\nVmSize:"))
+		return false;
+	at = attachable_read(who, "stat", text, sizeof(text)) ? strrchr(text, ')') : NULL;
+	return !at || (sscanf(at, ") %*c %*d %*d %*d %*d %*d %u", &flags) == 1 &&
+		       (flags & ATTACHABLE_EXITING));
+}
+
 enum attachable attachable_look(pid_t pid, struct str *library, struct err *err)
 {
 	struct attachable_status status;
@@ -504,6 +520,9 @@ enum attachable attachable_look(pid_t pid, struct str *library, struct err *err)
 	    attachable_by_file(pid, library, err) && attachable_by_libraries(pid, library, err) &&
 	    attachable_by_place(pid, str_get(library), err))
 		return ATTACHABLE;
+	// What was said of it is then of what is left of it.
+	if (attachable_has_ended(pid))
+		err_set(err, ERR_USAGE, "process %d has ended", (int)pid);
 	return ATTACHABLE_NOT;
 }
 

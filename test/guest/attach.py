@@ -702,11 +702,20 @@ def another_kind_of_program_is_refused():
     if not why_not_32_bits():
         small = program("still", 32)
         shutil.copy(LIBRARY, "lonely.so")
-        running = Running([small]).ready()
+        running = Running([small, "1000"]).ready()
         refused(running.pid, "32 bits", "no recorder beside", "gcc can do -m32",
                 env=environment(TIDEMARK_LIBRARY=os.path.abspath("lonely.so")))
         running.process.kill()
         running.process.communicate()
+
+
+@test
+def who_ends_while_it_is_looked_at_has_ended():
+    """What /proc says of it then is what it says of the kernel's threads, or of other programs."""
+    for file in ("exe", "maps"):
+        running = Running([program("still"), "1000"]).ready()
+        refused(running.pid, f"process {running.pid} has ended", env=other_system(OTHER_ENDS=file))
+        running.end(-signal.SIGKILL)
 
 
 @test
