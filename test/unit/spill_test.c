@@ -45,3 +45,26 @@ TEST(files_of_two_threads_have_names_of_their_own)
 		CHECK_EQ(0, openers[i].refused);
 	file_close(directory);
 }
+
+// 64 bytes of 100 are in the file, the others in the buffer: also what ends before, at and after
+// that.
+TEST(what_was_put_is_copied_from_file_and_buffer_while_more_may_come)
+{
+	uint8_t put[100], got[100];
+	struct spill spill;
+	struct err err = { 0 };
+	int directory = file_open_folder(test_temp_dir());
+
+	CHECK(spill_open(&spill, directory, 64, &err));
+	for (size_t i = 0; i < sizeof put; i++)
+		put[i] = (uint8_t)(i * 7);
+	for (size_t i = 0; i < sizeof put; i += 4)
+		spill_put(&spill, put + i, 4);
+	for (size_t at = 0; at < sizeof put; at += 8)
+		for (size_t size = 0; size <= sizeof put - at; size += 4) {
+			CHECK(spill_copy(&spill, at, got, size));
+			CHECK_BYTES(put + at, got, size);
+		}
+	spill_close(&spill);
+	file_close(directory);
+}

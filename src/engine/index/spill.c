@@ -94,7 +94,8 @@ bool spill_copy(const struct spill *spill, uint64_t at, void *out, size_t size)
 		at += (uint64_t)got;
 		size -= (size_t)got;
 	}
-	memcpy(to, spill->buffer + (at - written), size);
+	if (size > 0)
+		memcpy(to, spill->buffer + (at - written), size);
 	return true;
 }
 
