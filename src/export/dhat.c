@@ -154,7 +154,9 @@ static bool write(const struct export_source *source, struct sink *sink, struct 
 {
 	struct dhat dhat = {
 		.levels = { .source = source },
-		.locations = { .reader = source->asked->reader, .names = source->asked->names },
+		.locations = { .reader = source->asked->reader,
+			       .names = source->asked->names,
+			       .process = export_process(source) },
 	};
 
 	stack_levels_read(&dhat.levels);

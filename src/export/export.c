@@ -61,6 +61,20 @@ void export_say(const struct export_source *source, const char *format, ...)
 	str_fini(&text);
 }
 
+process_id export_process(const struct export_source *source)
+{
+	process_id process = TRACE_NONE;
+
+	for (process_id id = 0; id < reader_processes_count(source->asked->reader); id++) {
+		if (!query_has_process(&source->asked->selection.query, id))
+			continue;
+		if (process != TRACE_NONE)
+			return TRACE_NONE;
+		process = id;
+	}
+	return process;
+}
+
 void export_add_process(const struct reader *reader, process_id process, struct str *text)
 {
 	const struct trace_process *known = reader_process(reader, process);

@@ -65,6 +65,9 @@ bool export_write(const struct export_format *format, struct export_source *sour
 void export_say(const struct export_source *source, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
+// The process that is selected, if it is one alone; else TRACE_NONE.
+process_id export_process(const struct export_source *source);
+
 // "perl[4242]"; "worker:4243", or the number where the thread has no name. Append.
 void export_add_process(const struct reader *reader, process_id process, struct str *text);
 void export_add_thread(const struct reader *reader, thread_id thread, struct str *text);

@@ -97,7 +97,6 @@ static uint32_t ip_of(struct heaptrack *heaptrack, frame_id frame)
 	struct locations *locations = &heaptrack->locations;
 	uint32_t number = locations_add(locations, frame);
 	const struct location *location = &locations->list[number];
-	const struct trace_frame *known = reader_frame(heaptrack->reader, frame);
 
 	// Numbers are given in a row: a new one is the first that has no line yet.
 	ASSERT(number < locations->count && number <= heaptrack->ips_count);
@@ -105,7 +104,8 @@ static uint32_t ip_of(struct heaptrack *heaptrack, frame_id frame)
 		return number + 1;
 	heaptrack->ips_count = number + (size_t)1;
 	write_strings(heaptrack);
-	str_format(&heaptrack->text, "i %" PRIx64, known ? known->pc : 0);
+	str_format(&heaptrack->text, "i %" PRIx64,
+		   reader_address(heaptrack->reader, frame, heaptrack->process));
 	for (uint32_t i = 0; i < location->lines_count; i++) {
 		const struct location_line *line = &locations->lines[location->lines_first + i];
 		const struct location_function *function = &locations->functions[line->function];

@@ -33,6 +33,7 @@ struct locations {
 	const struct reader *reader; // borrowed
 	struct names *names;         // borrowed
 	bool scoped;                 // functions of templates are without their return type
+	process_id process;          // whose addresses are shown (stack_levels_frame)
 	struct string_table strings;
 	struct location *list;
 	struct location_line *lines;

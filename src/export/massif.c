@@ -270,7 +270,9 @@ static bool write(const struct export_source *source, struct sink *sink, struct 
 	struct massif massif = {
 		.levels = { .source = source, .row = row, .row_count = PARTS },
 		.sink = sink,
-		.locations = { .reader = source->asked->reader, .names = source->asked->names },
+		.locations = { .reader = source->asked->reader,
+			       .names = source->asked->names,
+			       .process = export_process(source) },
 	};
 
 	stack_levels_read(&massif.levels);

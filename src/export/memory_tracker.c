@@ -19,6 +19,7 @@
 struct tracker {
 	struct query_context *asked;
 	struct sink *sink;
+	process_id process;
 	struct str callers;    // texts as they are written, a NUL behind each
 	struct map callers_at; // by stack: where
 };
@@ -49,7 +50,8 @@ static void add_caller(struct tracker *tracker, stack_id stack)
 	symbols = names_find(tracker->asked->names, node->frame, &count);
 	add_word(&tracker->callers, symbols[0].module);
 	add_word(&tracker->callers, symbols[0].function);
-	str_format(&tracker->callers, " 0x%" PRIx64, frame->pc);
+	str_format(&tracker->callers, " 0x%" PRIx64,
+		   reader_address(tracker->asked->reader, node->frame, tracker->process));
 }
 
 // Valid until the next call. Each stack's text is made once, as names cost a look-up.
@@ -98,6 +100,7 @@ static bool write(const struct export_source *source, struct sink *sink, struct 
 
 	if (!events_choose(source, "a file of memory_tracker", &watcher.process, err))
 		return false;
+	tracker.process = watcher.process;
 	events_read(source, &watcher);
 	map_fini(&tracker.callers_at);
 	str_fini(&tracker.callers);

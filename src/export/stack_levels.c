@@ -217,11 +217,11 @@ void stack_levels_frame(const struct locations *locations, const struct location
 {
 	const struct location_line *at = &locations->lines[location->lines_first + line];
 	const struct location_function *function = &locations->functions[at->function];
-	const struct trace_frame *frame = reader_frame(locations->reader, location->frame);
 	char **texts = locations->strings.texts;
 	size_t begin = text->length;
 
-	str_format(text, "0x%" PRIX64 ": %s", frame ? frame->pc : 0,
+	str_format(text, "0x%" PRIX64 ": %s",
+		   reader_address(locations->reader, location->frame, locations->process),
 		   function->known ? texts[function->name] : "???");
 	if (*texts[function->file] && at->line)
 		str_format(text, " (%s:%" PRIu32 ")", texts[function->file], at->line);

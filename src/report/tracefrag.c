@@ -254,16 +254,18 @@ static void make_prefix(const struct list *list, struct str *prefix)
 // FNV-1a over the addresses of the frames, innermost first: the same stack has the same hash in
 // each run at the same addresses. A parent's number is below its child's; where damage made it
 // otherwise the walk ends, here and in write_frames.
-static uint32_t hash_of(const struct reader *reader, stack_id stack)
+static uint32_t hash_of(const struct list *list, stack_id stack)
 {
+	const struct reader *reader = list->asked->reader;
 	uint32_t hash = 2166136261;
 
 	while (stack) {
 		const struct trace_stack *node = reader_stack(reader, stack);
-		const struct trace_frame *frame = node ? reader_frame(reader, node->frame) : NULL;
+		bool known = node && reader_frame(reader, node->frame);
+		uint64_t at = known ? reader_address(reader, node->frame, list->process) : 0;
 
-		for (int i = 0; frame && i < 64; i += 8)
-			hash = (hash ^ (uint8_t)(frame->pc >> i)) * 16777619;
+		for (int i = 0; known && i < 64; i += 8)
+			hash = (hash ^ (uint8_t)(at >> i)) * 16777619;
 		stack = node && node->parent < stack ? node->parent : 0;
 	}
 	return hash;
@@ -281,13 +283,15 @@ static void write_frames(const struct list *list, struct sink *sink, const char 
 		const struct trace_stack *node = reader_stack(reader, stack);
 		const struct trace_frame *frame = node ? reader_frame(reader, node->frame) : NULL;
 		const struct symbol *symbols;
+		uint64_t at;
 		size_t count;
 
 		if (!frame)
 			break;
+		at = reader_address(reader, node->frame, list->process);
 		symbols = names_find(list->asked->names, node->frame, &count);
 		for (size_t i = 0; i < count; i++) {
-			sink_format(sink, "%s  [%u] %" PRIx64 " %s", prefix, number++, frame->pc,
+			sink_format(sink, "%s  [%u] %" PRIx64 " %s", prefix, number++, at,
 				    *symbols[i].module ? names_file(symbols[i].module) : "?");
 			if (symbols[i].function)
 				sink_format(sink, "!%s\n", symbols[i].function);
@@ -318,7 +322,7 @@ static void write_all(const struct list *list, struct sink *sink)
 
 		if (i == 0 || each->stack != each[-1].stack) {
 			sink_format(sink, "%s0x%08" PRIx32 " %" PRIx64 "\n", str_get(&prefix),
-				    hash_of(list->asked->reader, each->stack), ++stacks);
+				    hash_of(list, each->stack), ++stacks);
 			write_frames(list, sink, str_get(&prefix), each->stack);
 		}
 		sink_format(sink,

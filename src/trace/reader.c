@@ -782,6 +782,42 @@ uint64_t reader_unknown(const struct reader *reader)
 	return reader->unknown_events + reader->defs.unknown + reader->stats.unknown_blocks;
 }
 
+static bool is_same_file(const struct trace_module *a, const struct trace_module *b)
+{
+	return strcmp(a->path, b->path) == 0 && a->build_id_length == b->build_id_length &&
+	       memcmp(a->build_id, b->build_id, a->build_id_length) == 0;
+}
+
+// What a forked process has not mapped itself it has where its parent has it.
+//
+// For example, a frame at 0x7f10001234 of a library that the first process has mapped with a bias
+// of 0x7f10000000 is at 0x7e55001234 in one that has it with a bias of 0x7e55000000.
+uint64_t reader_address(const struct reader *reader, frame_id id, process_id process)
+{
+	const struct trace_frame *frame = reader_frame(reader, id);
+	const struct trace_module *own = frame ? reader_module(reader, frame->module) : NULL;
+	const struct trace_process *each = reader_process(reader, process);
+
+	if (!own || frame->module == 0)
+		return frame ? frame->pc : 0;
+	while (each && each->id != own->process) {
+		uint64_t at = frame->pc - own->bias;
+
+		for (module_id i = 1; i < reader_modules_count(reader); i++) {
+			const struct trace_module *module = reader_module(reader, i);
+
+			if (module->process == each->id && is_same_file(module, own) &&
+			    at >= module->start - module->bias && at < module->end - module->bias)
+				return at + module->bias;
+		}
+		// A parent has a lower number: else it has none.
+		each = each->start == TRACE_START_FORK && each->parent < each->id
+			       ? reader_process(reader, each->parent)
+			       : NULL;
+	}
+	return frame->pc;
+}
+
 bool reader_lacks_events(const struct reader *reader, uint64_t *end_ns)
 {
 	*end_ns = reader->stats.events_last_ns;

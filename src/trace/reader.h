@@ -199,6 +199,10 @@ const struct trace_module *reader_module(const struct reader *reader, module_id 
 const struct trace_frame *reader_frame(const struct reader *reader, frame_id id);
 const struct trace_stack *reader_stack(const struct reader *reader, stack_id id);
 
+// Where `process` (TRACE_NONE: the first that has it) has a frame's place. 0: there is no such
+// frame.
+uint64_t reader_address(const struct reader *reader, frame_id frame, process_id process);
+
 // Heaps other than malloc's, and mapped files: ids count from 1; 0 has an empty name or path.
 uint32_t reader_heaps_count(const struct reader *reader);
 uint32_t reader_files_count(const struct reader *reader);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # parallel: yes
 """`tidemark export --format heaplog`: the layout of docs/heaplog.md, and the same figures as a window."""
+import gzip
 import json
 import os
 import re
@@ -127,6 +128,41 @@ def several_processes_are_refused_and_one_is_chosen():
     assert "--process" in done.stderr and not os.path.exists("none.heaplog"), done
     first = json.loads(run("info", "--json", path).stdout)["processes"][0]["pid"]
     assert export(path, "--process", str(first)) is not None
+
+
+@test
+def addresses_are_those_of_the_process_that_is_exported():
+    """A frame stands for a place in a file: its own address is that of the first process that had it."""
+    path = assemble("places", """trace command="./app"
+process p pid=42 exe="/bin/app"
+process q pid=43 exe="/bin/app" parent=p start=exec
+process r pid=44 exe="/bin/app" parent=q start=fork
+thread t p tid=42
+thread u q tid=43
+thread v r tid=44
+module a p 0x400000-0x500000 "/bin/app" bias=0x400000
+module b q 0x7f0000400000-0x7f0000500000 "/bin/app" bias=0x7f0000400000
+frame leaf a 0x401234
+stack s leaf
+@1000 t malloc s 0x1000 100
+@2000 u malloc s 0x2000 200
+@2500 v malloc s 0x3000 300
+@3000 u mmap s 0x10000000 0x4000 prot=rw flags=private|anonymous
+end duration=10000
+""")
+
+    def written(form, *words):
+        run("export", path, "--format", form, "--force", "-o", "out.gz", *words)
+        with open("out.gz", "rb") as file:
+            data = file.read()
+        return (gzip.decompress(data) if form == "heaptrack" else data).decode().lower()
+    for form in ("dhat", "massif", "memory_tracker", "heaptrack"):
+        for pid, wanted in ((42, "401234"), (43, "7f0000401234"), (44, "7f0000401234")):
+            found = set(re.findall(r"\b(?:0x)?([0-9a-f]*401234)\b", written(form, "--process", str(pid))))
+            assert found == {wanted}, (form, pid, found)
+    assert "0x401234" in written("dhat"), "of several the first one's"
+    shown = run("map", path, "--process", "43", "--tracefrag").stdout
+    assert " 7f0000401234 " in shown and " 401234 " not in shown, shown
 
 
 @test
