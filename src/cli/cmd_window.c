@@ -31,8 +31,8 @@ struct request {
 
 static const struct option_row rows[] = {
 	{ ARGS_TEXT(request, by), 'b', "by", "KEYS",
-	  "group by process, layer, heap, thread, owner, module, function, stack, tag, impact, "
-	  "type, size, mark, lifetime: any, with commas, in any order (impact,stack)" },
+	  "group by process, layer, heap, thread, owner, module, function, line, stack, tag, "
+	  "impact, type, size, mark, lifetime: any, with commas, in any order (impact,stack)" },
 	{ OPTION_TREE, 't', "tree", "WHICH",
 	  "callers (from the root) or leaf (from the function that allocated), instead of rows" },
 	{ OPTION_FLAT, 0, "flat", NULL,

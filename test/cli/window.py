@@ -15,8 +15,9 @@ import json
 import os
 import random
 import sqlite3
+import subprocess
 
-from libanswer import answer, assemble, run
+from libanswer import TIDEMARK, answer, assemble, run
 from libtests import main, test
 
 
@@ -199,7 +200,7 @@ class Trace:
                   "heap": "0x1f0000" if life.heap == "win" else life.heap,
                   "thread": self.threads[life.thread][1], "owner": "heap",
                   "module": "(no file)" if life.stack else "(no stack)",
-                  "function": FACES[life.stack], "stack": tuple(FRAMES.get(life.stack, ())),
+                  "function": FACES[life.stack], "line": FACES[life.stack], "stack": tuple(FRAMES.get(life.stack, ())),
                   "impact": impact, "type": type_, "size": life.size, "mark": phase,
                   "lifetime": life.address}
         found = tuple(values[key] for key in keys)
@@ -322,7 +323,7 @@ def compare(trace, by, words, from_, to, filters=(), **more):
     return found
 
 
-KEYS = ["process", "layer", "heap", "thread", "owner", "module", "function", "stack", "impact",
+KEYS = ["process", "layer", "heap", "thread", "owner", "module", "function", "line", "stack", "impact",
         "type", "size", "mark"]
 
 
@@ -569,6 +570,22 @@ def sorting_cutting_and_leaving_out():
     assert {row["keys"]["size"] for row in large if row["count"]} == \
         {size for size in (0, 8, 40, 100, 1000)
          if sum(l.size for l in trace.lives if l.size == size) >= 1024}
+
+
+@test
+def lines_of_one_function_are_rows():
+    with open("lines.c", "w", encoding="utf-8") as file:
+        file.write("#include <stdlib.h>\nvoid *volatile kept;\nint main(void)\n{\n\tkept = malloc(100);\n"
+                   "\tfor (int i = 0; i < 3; i++)\n\t\tkept = malloc(1000);\n\treturn 0;\n}\n")
+    subprocess.run(["gcc", "-g", "-O0", "-o", "lines", "lines.c"], check=True)
+    subprocess.run([TIDEMARK, "record", "-q", "-f", "-o", "lines.tide", "--", "./lines"], check=True)
+    words = ("lines.tide", "--frame", "^main$")
+    place = os.path.realpath("lines.c")
+    assert {row["keys"]["line"]: (row["count"], row["size"]) for row in window(*words, "--by", "line")["rows"]} == \
+        {f"{place}:5": (1, 100), f"{place}:7": (3, 3000)}
+    folder = os.path.basename(os.path.dirname(place))
+    said = run("window", *words, "--by", "function,line").stdout
+    assert f"  {folder}/lines.c:7\n" in said and "  main\n" in said, said
 
 
 @test

@@ -8,11 +8,11 @@
 #include <string.h>
 
 static const char *const words[KEYS_COUNT + 1] = {
-	[KEYS_PROCESS] = "process",   [KEYS_LAYER] = "layer",       [KEYS_HEAP] = "heap",
-	[KEYS_THREAD] = "thread",     [KEYS_OWNER] = "owner",       [KEYS_MODULE] = "module",
-	[KEYS_FUNCTION] = "function", [KEYS_STACK] = "stack",       [KEYS_TAG] = "tag",
-	[KEYS_IMPACT] = "impact",     [KEYS_TYPE] = "type",         [KEYS_SIZE] = "size",
-	[KEYS_MARK] = "mark",         [KEYS_LIFETIME] = "lifetime",
+	[KEYS_PROCESS] = "process",   [KEYS_LAYER] = "layer",   [KEYS_HEAP] = "heap",
+	[KEYS_THREAD] = "thread",     [KEYS_OWNER] = "owner",   [KEYS_MODULE] = "module",
+	[KEYS_FUNCTION] = "function", [KEYS_LINE] = "line",     [KEYS_STACK] = "stack",
+	[KEYS_TAG] = "tag",           [KEYS_IMPACT] = "impact", [KEYS_TYPE] = "type",
+	[KEYS_SIZE] = "size",         [KEYS_MARK] = "mark",     [KEYS_LIFETIME] = "lifetime",
 };
 
 const char *keys_word(enum keys_key key)

@@ -15,6 +15,7 @@ enum keys_key {
 	KEYS_OWNER,  // whose memory it is, of the layer of virtual memory
 	KEYS_MODULE, // of the first function that is no allocator wrapper
 	KEYS_FUNCTION,
+	KEYS_LINE, // that function's place in its source
 	KEYS_STACK,
 	KEYS_TAG,    // by a file of stack tags
 	KEYS_IMPACT, // impacting, transient, persistent

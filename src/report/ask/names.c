@@ -464,6 +464,21 @@ void names_add_function(struct names *names, stack_id stack, bool innermost, str
 			   *symbol->module ? "+" : "", symbol->offset);
 }
 
+void names_add_line(struct names *names, stack_id stack, bool innermost, struct str *text)
+{
+	const struct symbol *symbol = names_face(names, stack, innermost);
+
+	if (!symbol)
+		str_add(text, "(no stack)");
+	else if (symbol->file && symbol->line)
+		str_format(text, "%s:%" PRIu32, symbol->file, symbol->line);
+	else if (*symbol->module || !symbol->function)
+		str_format(text, "%s%s0x%" PRIx64, symbol->module, *symbol->module ? "+" : "",
+			   symbol->offset);
+	else // a name that stands for no place
+		str_add(text, symbol->function);
+}
+
 void names_add_module(struct names *names, stack_id stack, bool innermost, struct str *text)
 {
 	const struct symbol *symbol = names_face(names, stack, innermost);

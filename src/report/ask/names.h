@@ -87,9 +87,11 @@ bool names_is_root(const struct symbol *symbol);
 // stack.
 const struct symbol *names_face(struct names *names, stack_id stack, bool innermost);
 
-// What that is called, and the path of its file: "work", "libfoo.so+0x12", "(no stack)";
-// "/usr/lib/libfoo.so", "(no file)", "(no stack)". Append.
+// What that is called, its place in the source, and the path of its file: "work", "libfoo.so+0x12",
+// "(no stack)"; "/src/work.c:12", "/usr/lib/libfoo.so+0x12" where no line is known;
+// "/usr/lib/libfoo.so", "(no file)". Append.
 void names_add_function(struct names *names, stack_id stack, bool innermost, struct str *text);
+void names_add_line(struct names *names, stack_id stack, bool innermost, struct str *text);
 void names_add_module(struct names *names, stack_id stack, bool innermost, struct str *text);
 
 // The last part of a path: "/usr/lib/libfoo.so.1" -> "libfoo.so.1". Borrowed from `path`.

@@ -28,9 +28,7 @@ static bool is_slash(char c)
 	return c == '/' || c == '\\';
 }
 
-// The last two parts of a path are enough to know a file by: "/home/me/src/a.c" -> "src/a.c".
-// Borrowed from `path`.
-static const char *last_two(const char *path)
+const char *lines_last_two(const char *path)
 {
 	const char *name = names_file(path);
 
@@ -47,7 +45,7 @@ static void describe_place(const struct symbol *symbol, bool brief, struct str *
 	const char *file = symbol->file;
 
 	if (file && symbol->line)
-		str_format(text, "%s:%" PRIu32, brief ? names_file(file) : last_two(file),
+		str_format(text, "%s:%" PRIu32, brief ? names_file(file) : lines_last_two(file),
 			   symbol->line);
 	else if (*symbol->module)
 		str_format(text, "%s+0x%" PRIx64, names_file(symbol->module), symbol->offset);

@@ -32,6 +32,10 @@ void lines_write_function(struct lines *lines, const struct symbol *symbol, enum
 // The lines below the first, indented.
 void lines_write_callers(struct lines *lines, const struct names_stack *stack, size_t first);
 
+// The last two parts of a path are enough to know a file by: "/home/me/src/a.c" -> "src/a.c".
+// Borrowed from `path`.
+const char *lines_last_two(const char *path);
+
 // Blanks up to the indent.
 void lines_write_indent(struct lines *lines);
 

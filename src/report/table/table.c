@@ -77,6 +77,17 @@ static uint32_t label_module(struct table *table, stack_id stack)
 	return label;
 }
 
+static uint32_t label_line(struct table *table, stack_id stack)
+{
+	struct str text = { 0 };
+	uint32_t label;
+
+	names_add_line(table->asked->names, stack, table->options->all_frames, &text);
+	label = labels_text(table->labels, str_get(&text));
+	str_fini(&text);
+	return label;
+}
+
 // A stack without a tag has a row as well, so that the sums of the rows are the total.
 static uint32_t label_tag(struct table *table, stack_id stack)
 {
@@ -132,7 +143,7 @@ static bool of_cell(enum keys_key key)
 }
 
 // process: its id. layer: its bit. thread: its tid. owner: + 1; 0 is a heap. stack: its label.
-// size: bytes. heap, module, function, tag: the label of a text.
+// size: bytes. heap, module, function, line, tag: the label of a text.
 static uint64_t value_of(struct table *table, enum keys_key key, const struct window_cell *cell)
 {
 	const struct trace_thread *thread;
@@ -154,6 +165,8 @@ static uint64_t value_of(struct table *table, enum keys_key key, const struct wi
 		return of_stack(table, &table->modules, cell->stack, label_module);
 	case KEYS_FUNCTION:
 		return of_stack(table, &table->functions, cell->stack, label_function);
+	case KEYS_LINE:
+		return of_stack(table, &table->source_lines, cell->stack, label_line);
 	case KEYS_STACK:
 		return labels_stack(table->labels, cell->stack);
 	case KEYS_TAG:
@@ -216,7 +229,7 @@ static uint32_t find_group(struct table_level *level, const uint64_t *tuple)
 static bool names_stacks(const struct keys *keys)
 {
 	return keys_has(keys, KEYS_STACK) || keys_has(keys, KEYS_FUNCTION) ||
-	       keys_has(keys, KEYS_MODULE) || keys_has(keys, KEYS_TAG);
+	       keys_has(keys, KEYS_LINE) || keys_has(keys, KEYS_MODULE) || keys_has(keys, KEYS_TAG);
 }
 
 // Where a size is all that is asked of a cell its group is mostly the one that was met last with
@@ -814,7 +827,7 @@ void table_free(struct table *table)
 	MEM_FREE(table->phases, table->levels, table->rows, table->order, table->allocations,
 		 table->dropped, table->bars);
 	table_singles_free(table->singles);
-	MEM_FREE(table->functions, table->modules, table->stack_tags);
+	MEM_FREE(table->functions, table->source_lines, table->modules, table->stack_tags);
 	index_set_fini(&table->children);
 	mem_free(table->present);
 	table_forget_sums(table);

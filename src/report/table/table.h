@@ -108,10 +108,11 @@ struct table {
 	struct index_set children;  // private: rows that others may be below
 	uint32_t *present;          // private: see table_present.c. NULL: all are in the window
 	uint32_t present_count, stacks_count;
-	bool sums_kept;                             // private: of by_stack
-	struct window_result by_stack;              // private: what the window has of each
-	uint32_t *functions, *modules, *stack_tags; // private: labels of texts, by stack, + 1
-	struct table_row *rows;                     // rows[0] is the total
+	bool sums_kept;                // private: of by_stack
+	struct window_result by_stack; // private: what the window has of each
+	// Private: labels of texts, by stack, + 1.
+	uint32_t *functions, *source_lines, *modules, *stack_tags;
+	struct table_row *rows; // rows[0] is the total
 	size_t rows_count, rows_capacity;
 	size_t level_begin, choose_at; // private: see table_rows.c
 	size_t *bars;                  // by parent: place of the last row to be shown, + 1; 0: none

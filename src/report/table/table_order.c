@@ -43,6 +43,7 @@ static int compare_values(const struct table *table, const struct table_row *lef
 	case KEYS_HEAP:
 	case KEYS_MODULE:
 	case KEYS_FUNCTION:
+	case KEYS_LINE:
 	case KEYS_TAG:
 		return strcmp(labels_get_text(table->labels, (uint32_t)a),
 			      labels_get_text(table->labels, (uint32_t)b));

@@ -1,10 +1,10 @@
 // Which stacks are in a window, and what the window has of each.
 //
 // The engine is asked for the sums of each stack before any of them is given a name. What rows need
-// that are told apart by their stacks alone (--by stack, function, module, tag, impact, type) is in
-// that answer already, for names only put stacks together: such levels are added up from it, and
-// the engine is not asked again. For example, with --by impact,stack one question answers for the
-// total, the impacts and the stacks.
+// that are told apart by their stacks alone (--by stack, function, line, module, tag, impact, type)
+// is in that answer already, for names only put stacks together: such levels are added up from it,
+// and the engine is not asked again. For example, with --by impact,stack one question answers for
+// the total, the impacts and the stacks.
 //
 // Stacks are numbered as the engine comes upon them, those of frees of nothing known beside those
 // of allocations. Levels number their groups in the same order, so a group's number is never larger
@@ -101,8 +101,9 @@ bool table_has_sums(const struct table *table, size_t depth)
 		return false;
 	for (size_t i = 0; i < depth; i++)
 		if (keys->list[i] != KEYS_STACK && keys->list[i] != KEYS_FUNCTION &&
-		    keys->list[i] != KEYS_MODULE && keys->list[i] != KEYS_TAG &&
-		    keys->list[i] != KEYS_IMPACT && keys->list[i] != KEYS_TYPE)
+		    keys->list[i] != KEYS_LINE && keys->list[i] != KEYS_MODULE &&
+		    keys->list[i] != KEYS_TAG && keys->list[i] != KEYS_IMPACT &&
+		    keys->list[i] != KEYS_TYPE)
 			return false;
 	return true;
 }

@@ -270,7 +270,8 @@ static const char *ending_of(const struct window_allocation *allocation)
 	}
 }
 
-// A function's name is shortened by its parts, other texts are cut at the end.
+// A function's name is shortened by its parts, a line's folders but the last are left out, and
+// other texts are cut at the end.
 static void write_name(struct page *page, const struct table_row *row)
 {
 	const struct table *table = page->table;
@@ -285,7 +286,10 @@ static void write_name(struct page *page, const struct table_row *row)
 		cxxname_shorten(str_get(&text), room, &brief);
 		paper_text(&page->paper, PAPER_BOLD, str_get(&brief));
 	} else {
-		paper_foreign(&page->paper, PAPER_BOLD, str_get(&text), room);
+		bool line = row->depth > 0 && table_key(table, row) == KEYS_LINE;
+
+		paper_foreign(&page->paper, PAPER_BOLD,
+			      line ? lines_last_two(str_get(&text)) : str_get(&text), room);
 	}
 	STR_FINI(&text, &brief);
 }
