@@ -311,18 +311,21 @@ static uint64_t code_of(const struct trace_module *module, uint64_t offset)
 }
 
 // An address that no name is known of is its offset.
-static uint64_t names_of(const struct symbol *symbols, size_t count)
+static uint64_t names_of(struct names *names, const struct symbol *symbols, size_t count)
 {
+	struct str place = { 0 };
 	uint64_t hash = 0;
 
 	// Inlined functions from the outermost in. Files and lines are left out: they move when a
 	// line is added above.
 	while (count-- > 0) {
-		hash = mix(hash, text_hash(symbols[count].module ? names_file(symbols[count].module)
-								 : NULL));
+		str_clear(&place);
+		names_add_place(names, &symbols[count], &place);
+		hash = mix(hash, text_hash(str_get(&place)));
 		hash = mix(hash, symbols[count].function ? text_hash(symbols[count].function)
 							 : symbols[count].offset);
 	}
+	str_fini(&place);
 	return hash;
 }
 
@@ -334,15 +337,20 @@ static struct identity identity_of(struct rowset *rows, frame_id id)
 	const struct trace_module *module = frame ? reader_module(rows->reader, frame->module)
 						  : NULL;
 	const struct symbol *symbols;
+	uint64_t names;
 	size_t count;
 
 	ASSERT(id < reader_frames_count(rows->reader));
 	if (!frame)
 		return (struct identity){ 0 };
 	symbols = names_find(rows->names, id, &count);
+	names = names_of(rows->names, symbols, count);
+	// The code of a script is its line.
 	return (struct identity){
-		.code = code_of(frame->module ? module : NULL, symbols[0].offset),
-		.names = names_of(symbols, count),
+		.code = names_is_script(symbols)
+				? mix(names, symbols->line)
+				: code_of(frame->module ? module : NULL, symbols[0].offset),
+		.names = names,
 	};
 }
 

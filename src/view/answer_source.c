@@ -21,8 +21,10 @@ static bool is_named(const struct opened *opened, const char *module, const char
 		size_t count;
 		const struct symbol *symbols = names_find(opened->names, id, &count);
 
-		for (size_t i = 0; i < count && strcmp(symbols[0].module, module) == 0; i++)
-			if (symbols[i].file && strcmp(symbols[i].file, file) == 0)
+		for (size_t i = 0; i < count; i++)
+			if (symbols[i].file && strcmp(symbols[i].file, file) == 0 &&
+			    (strcmp(symbols[i].module, module) == 0 ||
+			     (!*module && names_is_script(&symbols[i]))))
 				return true;
 	}
 	return false;

@@ -5,7 +5,7 @@ import csv
 import io
 import random
 
-from libanswer import answer, golden, refused, run, sampled
+from libanswer import answer, assemble, golden, refused, run, sampled
 from libtests import main, test
 from libtrends import Trace, functions
 
@@ -91,6 +91,49 @@ def what_changed_in_another_figure_alone_is_counted_and_listed_without_a_limit()
     assert [functions(row)[1] for row in told["rows"]] == ["work"] and told["rows_elsewhere"] == 0, told
     table = list(csv.DictReader(io.StringIO(run("diff", *paths, "-n", "0", "--csv").stdout)))
     assert len(table) == 1, table
+
+
+def script_run(folder, sizes):
+    trace = Trace("python3 app.py")
+    trace.lines[1] = 'process p0 pid=42 exe="/usr/bin/python3" arg="python3" arg="app.py"'
+    for at, (file, size) in enumerate(sizes.items()):
+        trace.alloc(at, f'"grow" "{folder}/{file}":7 < "main" "{folder}/app.py":3 < "<module>" "{folder}/app.py":9', size)
+    return trace.write(f"{folder.replace('/', '_')}.tide", 100)
+
+
+@test
+def functions_of_one_name_in_two_scripts_are_two():
+    one = script_run("/ci/1", {"caches.py": 400, "a/utils.py": 10, "b/utils.py": 20})
+    two = script_run("/ci/2", {"caches.py": 400, "a/utils.py": 10, "b/utils.py": 720})
+    told = answer("diff", one, two, "-n", "0")
+    assert told["stacks"] == counts(changed=1, same=2), told["stacks"]
+    assert [(row["stack"][0]["file"], row["live"]["bytes"]) for row in told["rows"]] == [("/ci/2/b/utils.py", 700)]
+    swapped = script_run("/ci/3", {"caches.py": 10, "a/utils.py": 400, "b/utils.py": 20})
+    told = answer("diff", one, swapped, "-n", "0")
+    assert told["stacks"] == counts(changed=2, same=1), told["stacks"]
+
+
+def built(name, files, sizes):
+    text = f'process p pid=1 exe="/opt/{name}"\nthread t p tid=1\nmodule m p 0x1000-0x9000 bias=0x1000 "/opt/{name}"\n'
+    for at, (file, size) in enumerate(zip(files, sizes)):
+        place = f' "{file}":{at + 2}' if file else ""
+        text += (f'frame l{at} m {0x1100 + at:#x}\nname l{at} "load"{place}\nframe c{at} m {0x2100 + at:#x}\n'
+                 f'name c{at} "from{at}"{place}\nstack s{at} l{at} < c{at}\n@{at} t malloc s{at} {0x1000 * (at + 1):#x} {size}\n')
+    return assemble(name, text + "end\n")
+
+
+@test
+def static_functions_of_one_name_are_told_apart_by_their_source_unless_a_build_has_none():
+    one = built("one", ("/a/c1.c", "/a/c2.c"), (100, 1000))
+    told = answer("diff", one, built("two", ("/b/c1.c", "/b/c2.c"), (150, 1000)), "-n", "0")
+    assert told["stacks"] == counts(changed=1, same=1), told["stacks"]
+    assert told["rows"][0]["stack"][0]["file"] == "/b/c1.c", told["rows"]
+    bare = built("bare", (None, None), (100, 1000))
+    assert answer("diff", bare, one, "-n", "0")["stacks"] == counts(same=2)
+    # Both are the first `load` then.
+    assert answer("diff", one, bare, "-n", "0")["stacks"] == counts(same=1, moved=1)
+    alone = built("alone", ("/a/c1.c",), (100,)), built("bare_alone", (None,), (100,))
+    assert answer("diff", *alone, "-n", "0")["stacks"] == counts(same=1)
 
 
 @test

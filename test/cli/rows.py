@@ -324,4 +324,25 @@ def sites_add_up_to_their_allocations():
                 check(abs(value - other[key]) <= 1e-9 * abs(value), path, one, other)
 
 
+@test
+def namesakes_of_two_scripts_are_two_sites_and_one_in_two_checkouts():
+    databases()
+    found = []
+    for folder in ("/ci/1", "/ci/2"):
+        path = assemble("scripts" + folder[-1], f"""process p pid=1 exe="/usr/bin/python3" arg="python3" arg="app.py"
+thread t p tid=1
+stack s1 "grow" "{folder}/a.py":{folder[-1]} < "main" "{folder}/app.py":1
+stack s2 "grow" "{folder}/b.py":2 < "main" "{folder}/app.py":1
+@1 t malloc s1 0x1000 10
+@2 t malloc s2 0x2000 20
+end
+""")
+        found.append(sql(path, "SELECT site, module, bytes FROM sites ORDER BY bytes"))
+        codes = sql(path, "SELECT DISTINCT identity, names_identity FROM stacks")
+        check(len(codes) == 3, codes)
+        equal([(row["module"], row["bytes"]) for row in found[-1]], [(f"{folder}/a.py", 10), (f"{folder}/b.py", 20)])
+    equal([row["site"] for row in found[0]], [row["site"] for row in found[1]])
+    check(found[0][0]["site"] != found[0][1]["site"], found)
+
+
 main()

@@ -299,6 +299,30 @@ def tags_name_stacks():
                                  "tag,impact").stdout
 
 
+@test
+def functions_of_one_name_in_two_files_are_two():
+    # Two sources of one program; two scripts; and calls whose source is not known.
+    with open("twice.txt", "w") as file:
+        file.write('process p pid=1\nthread t p tid=1\nmodule m p 0x1000-0x9000 bias=0x1000 "/opt/app"\n'
+                   'frame c1 m 0x1100\nname c1 "load" "src/c1.c":2\nframe c2 m 0x1200\nname c2 "load" "src/c2.c":2\n'
+                   'frame c0 m 0x1300\nname c0 "load"\nstack s0 c1\nstack s1 c2\nstack s2 c0\n'
+                   'stack s3 "grow" "/x/a.py":1 < "<module>" "/x/app.py":3\n'
+                   'stack s4 "grow" "/x/b.py":1 < "<module>" "/x/lib.py":3\n'
+                   + "".join(f"@{i} t malloc s{i} {0x1000 * (i + 1):#x} {10 ** (i + 1)}\n" for i in range(5)) + "end\n")
+    run("dump", "-a", "twice.txt", "-o", "twice.tide", "--force")
+    expected = {("load", "src/c1.c"): 10 + 1000, ("load", "src/c2.c"): 100, ("grow", "/x/a.py"): 10000,
+                ("grow", "/x/b.py"): 100000}
+    for words in (["--flat"], ["--tree", "leaf"]):
+        nodes = window("twice.tide", *words)["nodes"]
+        assert {(node["function"], node["file"]): node["size"] for node in nodes
+                if node["function"] in ("load", "grow")} == expected, (words, nodes)
+    modules = {"/opt/app": 1110, "/x/a.py": 10000, "/x/b.py": 100000}
+    rows = window("twice.tide", "--by", "module")["rows"]
+    assert {row["keys"]["module"]: row["size"] for row in rows} == modules, rows
+    for words in (["--module", "b[.]py$"], ["--row", "module:/x/b.py"]):
+        assert window("twice.tide", *words)["total"]["size"] == 100000, words
+
+
 def refused(because, *words, code=2):
     done = run("window", *words, check=code)
     assert done.stdout == "" and done.stderr.count("\n") == 1 and because in done.stderr, done

@@ -215,6 +215,53 @@ TEST(names_user_is_the_script_that_called_its_runtime_or_the_addon)
 	reader_close(reader);
 }
 
+// For example /srv/v2/shop/models.py is shop/models.py, where run.py of /srv/v2 was started.
+static const char scripts[] =
+	"process p exe=\"/usr/bin/python3\" arg=\"python3\" arg=\"-u\" arg=\"./bin/run.py\"\n"
+	"thread t p\n"
+	"stack s1 \"f\" \"%s\":1 < \"<module>\" \"/srv/v2/bin/run.py\":3\n"
+	"end\n";
+
+TEST(names_tell_a_script_by_its_place_in_the_program)
+{
+	static const struct {
+		const char *file, *place;
+	} cases[] = {
+		{ "/srv/v2/bin/models.py", "models.py" },
+		{ "/srv/v2/bin/shop/models.py", "shop/models.py" },
+		{ "/srv/v2/shop/models.py", "shop/models.py" },
+		{ "/venv/lib/python3.11/site-packages/pandas/io/sql.py", "pandas/io/sql.py" },
+		{ "/usr/lib/python3.11/json/decoder.py", "json/decoder.py" },
+		{ "/usr/lib/python3/dist-packages/six.py", "six.py" },
+		{ "/x/node_modules/a/node_modules/b/index.js", "b/index.js" },
+		{ "/home/ann/tools/log.py", "log.py" },
+		{ "/home/ann/tools/__init__.py", "tools/__init__.py" },
+		{ "C:\\\\tools\\\\log.py", "log.py" },
+		{ "file:///home/ann/log.mjs", "log.mjs" },
+		{ "node:internal/buffer", "node:internal/buffer" },
+		{ "<frozen importlib._bootstrap>", "<frozen importlib._bootstrap>" },
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct str text = { 0 }, place = { 0 };
+		struct reader *reader;
+		struct names *names;
+		struct names_stack stack;
+
+		str_format(&text, scripts, cases[i].file);
+		reader = assembled_open(str_get(&text));
+		names = names_new(reader, NULL);
+		stack = names_stack(names, stack_of(reader, 2));
+		CHECK(names_is_script(stack.lines[0].symbol));
+		CHECK_STR(stack.lines[0].symbol->file, stack.lines[0].symbol->module);
+		names_add_place(names, stack.lines[0].symbol, &place);
+		CHECK_STR(cases[i].place, str_get(&place));
+		STR_FINI(&text, &place);
+		names_free(names);
+		reader_close(reader);
+	}
+}
+
 TEST(names_nobody_knows_code_in_no_file_without_a_name)
 {
 	struct reader *reader = assembled_open(trace);

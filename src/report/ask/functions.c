@@ -54,33 +54,47 @@ void functions_free(struct functions *functions)
 	MEM_FREE(functions->frames, functions->numbers, functions);
 }
 
-// With a name, the name and its file; without one, the offset there.
+// A script is told apart by its file.
+static const char *mapped_from(const struct symbol *symbol)
+{
+	return names_is_script(symbol) ? "" : symbol->module;
+}
+
+// With a name, the name and its module; without one, the offset there. Those of several source
+// files have one hash.
 static uint64_t hash_symbol(const struct symbol *symbol)
 {
 	const uint64_t numbers[] = {
-		index_set_hash_text(symbol->module),
+		index_set_hash_text(mapped_from(symbol)),
 		symbol->function ? index_set_hash_text(symbol->function) : symbol->offset,
 	};
 
 	return index_set_hash(numbers, 2);
 }
 
-// Those without a name come last, by file and offset. Texts of one place are the same pointer most
-// of the time, which saves the comparison.
+// Where the source file is not known of one of them, it tells nothing apart.
+static int compare_files(const struct symbol *a, const struct symbol *b)
+{
+	return !a->file || !b->file || a->file == b->file ? 0 : strcmp(a->file, b->file);
+}
+
+// Those without a name come last, by module and offset. Texts of one place are the same pointer
+// most of the time, which saves the comparison.
 static int compare_symbols(const struct symbol *a, const struct symbol *b)
 {
+	const char *of_a = mapped_from(a), *of_b = mapped_from(b);
 	int order;
 
 	if (!a->function || !b->function) {
 		if (a->function || b->function)
 			return a->function ? -1 : 1;
-		order = a->module == b->module ? 0 : strcmp(a->module, b->module);
+		order = of_a == of_b ? 0 : strcmp(of_a, of_b);
 		return order ? order : (a->offset > b->offset) - (a->offset < b->offset);
 	}
 	order = a->function == b->function ? 0 : strcmp(a->function, b->function);
-	if (order == 0 && a->module != b->module)
-		order = strcmp(a->module, b->module);
-	return order;
+	if (order == 0 && of_a != of_b)
+		order = strcmp(of_a, of_b);
+	return order ? order : compare_files(a, b);
 }
 
 static bool is_symbol(const void *context, uint32_t position, const void *key)
@@ -99,8 +113,13 @@ static uint32_t find(struct functions *functions, const struct symbol *symbol)
 					functions, symbol, count);
 	struct function *found;
 
-	if (number < count)
+	if (number < count) {
+		found = &functions->list[number];
+		// From here on its file tells it apart from those of others.
+		if (!found->symbol->file && symbol->file)
+			found->symbol = symbol;
 		return number;
+	}
 	found = MEM_ADD(functions->list, functions->count, functions->capacity);
 	*found = (struct function){ .symbol = symbol };
 	if (!functions->plain) {

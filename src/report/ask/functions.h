@@ -1,7 +1,9 @@
 // functions: what stacks pass, each function once.
 //
-// Calls of one name in one module are one function, whatever their lines; code without a name is
-// one for each offset of its file. Functions have numbers, dense, in the order in which they were
+// Calls of one name in one module and one source file are one function, whatever their lines: two
+// files of a program may each have a function `load` of their own, and a script is a module. Where
+// the file of a call is not known, it is of the first of that name. Code without a name is one for
+// each offset of its module. Functions have numbers, dense, in the order in which they were
 // met; FUNCTIONS_NONE stands for no stack at all. A frame's are found once.
 #pragma once
 

@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "report/ask/script_place.h"
 #include "report/ask/wrappers.h"
 
 #include <inttypes.h>
@@ -46,6 +47,7 @@ struct names {
 	struct names_line *lines;
 	size_t lines_capacity;
 	size_t kept; // bytes of `arena` that names_keep took
+	struct script_place place;
 };
 
 struct names *names_new(const struct reader *reader, struct symbols *symbols)
@@ -84,7 +86,8 @@ static struct symbol place_of(const struct names *names, const struct trace_fram
 }
 
 // The names that the trace itself gives. Empty texts mean not known, and become NULL, as the
-// symbols give them. All but the last are inlined.
+// symbols give them. All but the last are inlined. A script's file is the module of its functions:
+// they are mapped from no other.
 static struct found from_trace(struct names *names, const struct trace_frame *frame,
 			       const struct trace_name *given, size_t count)
 {
@@ -95,6 +98,10 @@ static struct found from_trace(struct names *names, const struct trace_frame *fr
 		symbols[i].function = *given[i].function ? given[i].function : NULL;
 		symbols[i].file = *given[i].file ? given[i].file : NULL;
 		symbols[i].line = given[i].line;
+		if (frame->module == 0 && symbols[i].file) {
+			symbols[i].module = symbols[i].file;
+			symbols[i].offset = 0; // an address says nothing of a script
+		}
 		symbols[i].inlined = i + 1 < count;
 	}
 	return (struct found){ .symbols = symbols, .count = (uint32_t)count };
@@ -137,6 +144,18 @@ bool names_nobody_knows(const struct names *names, frame_id id, struct symbol *p
 bool names_is_named(const struct symbol *symbol)
 {
 	return symbol->function && !strstr(symbol->function, "!sub_");
+}
+
+bool names_is_script(const struct symbol *symbol)
+{
+	return symbol->file && symbol->file == symbol->module;
+}
+
+void names_add_place(struct names *names, const struct symbol *symbol, struct str *text)
+{
+	str_add(text, names_is_script(symbol)
+			      ? script_place_of(&names->place, names->reader, symbol->file)
+			      : names_file(symbol->module));
 }
 
 bool names_is_wrapper(const struct symbol *symbol)
@@ -184,7 +203,7 @@ static enum kind kind_of(const struct names *names, frame_id id, const struct fo
 	const struct trace_frame *frame = reader_frame(names->reader, id);
 	const struct symbol *symbol = &found->symbols[found->count - 1];
 
-	if (frame && frame->module == 0 && !*symbol->module) {
+	if (frame && frame->module == 0) {
 		if (!symbol->function || !symbol->file || !symbol->line)
 			return KIND_RUNTIME;
 		return wrappers_match_runtime_script(symbol->file) ? KIND_LIBRARY : KIND_SCRIPT;

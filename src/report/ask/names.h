@@ -25,6 +25,13 @@ bool names_nobody_knows(const struct names *names, frame_id frame, struct symbol
 // have, says where the function is and not what it is called.
 bool names_is_named(const struct symbol *symbol);
 
+// Whether it is of a script (Python's, or JavaScript's), whose file is its module.
+bool names_is_script(const struct symbol *symbol);
+
+// What its module is called in other traces too: a script by its place in the program
+// (script_place.h), others by their file's name. Append.
+void names_add_place(struct names *names, const struct symbol *symbol, struct str *text);
+
 // Whether it allocates on behalf of its caller, by its name or its module (wrappers.h).
 bool names_is_wrapper(const struct symbol *symbol);
 

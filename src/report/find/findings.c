@@ -420,7 +420,7 @@ static uint32_t script_line(struct findings *findings, frame_id inner, frame_id 
 	uint64_t hash;
 
 	// An addon, which stays where it is, has its frame.
-	if (*symbol->module)
+	if (!names_is_script(symbol))
 		return frame;
 	hash = index_set_hash((const uint64_t[]){ inner, symbol->line,
 						  index_set_hash_text(symbol->function),

@@ -25,6 +25,7 @@ struct stack_match {
 	struct map texts; // hash of a text -> its number; a collision takes the next hash
 	char **text;      // by number; owned
 	size_t text_count, text_capacity, text_bytes;
+	struct map files; // number of a function without its source file -> what stands for it
 	struct map pairs; // stack of the callers << 32 | text -> stack
 	struct stack {
 		uint32_t callers, text;
@@ -57,7 +58,8 @@ void stack_match_free(struct stack_match *stack_match)
 	for (size_t i = 0; i < stack_match->text_count; i++)
 		mem_free(stack_match->text[i]);
 	mem_free(stack_match->text);
-	MAP_FINI(&stack_match->texts, &stack_match->symbols, &stack_match->pairs);
+	MAP_FINI(&stack_match->texts, &stack_match->files, &stack_match->symbols,
+		 &stack_match->pairs);
 	mem_free(stack_match->stacks);
 	map_fini(&stack_match->programs);
 	MEM_FREE(stack_match->known, stack_match->way, stack_match);
@@ -117,8 +119,8 @@ void stack_match_turn(struct stack_match *stack_match, struct names *names,
 size_t stack_match_bytes(const struct stack_match *stack_match)
 {
 	return stack_match->text_bytes + stack_match->text_capacity * sizeof *stack_match->text +
-	       map_bytes(&stack_match->texts) + map_bytes(&stack_match->pairs) +
-	       map_bytes(&stack_match->symbols) +
+	       map_bytes(&stack_match->texts) + map_bytes(&stack_match->files) +
+	       map_bytes(&stack_match->pairs) + map_bytes(&stack_match->symbols) +
 	       stack_match->stacks_capacity * sizeof *stack_match->stacks +
 	       stack_match->known_count * sizeof *stack_match->known;
 }
@@ -218,7 +220,33 @@ static bool is_program(const struct reader *reader, process_id id, const char *m
 	return process && strcmp(process->exe, module) == 0;
 }
 
-// "function\nmodule"; the program itself has no module, so that app-1.0 and app-1.1 agree.
+// What was met without its file is the function of any file from then on: one of the builds has no
+// lines. Else the first file's stands for those that are met without.
+static uint32_t number_in_file(struct stack_match *stack_match, struct str *text,
+			       const struct symbol *symbol)
+{
+	const char *file = symbol->file;
+	uint32_t plain = number_of(stack_match, str_get(text)), number = plain;
+	bool added;
+	uint64_t *only = map_put(&stack_match->files, plain, &added);
+
+	if (!added && (!file || *only == plain))
+		return (uint32_t)*only;
+	if (file) {
+		str_add_char(text, '\n');
+		if (names_is_script(symbol))
+			names_add_place(stack_match->names, symbol, text);
+		else
+			str_add(text, names_file(file));
+		number = number_of(stack_match, str_get(text));
+	}
+	if (added)
+		*only = number;
+	return number;
+}
+
+// "function\nmodule", and "\nfile"; the program itself has no module, so that app-1.0 and app-1.1
+// agree, and a script is its file.
 static uint32_t text_of(struct stack_match *stack_match, process_id process,
 			const struct symbol *symbol)
 {
@@ -230,9 +258,10 @@ static uint32_t text_of(struct stack_match *stack_match, process_id process,
 	else if (*symbol->module)
 		str_format(&text, "+%" PRIx64, symbol->offset);
 	str_add_char(&text, '\n');
-	if (!is_program(stack_match->reader, process, symbol->module))
+	if (!is_program(stack_match->reader, process, symbol->module) && !names_is_script(symbol))
 		add_module(&text, symbol->module);
-	number = number_of(stack_match, str_get(&text));
+	number = symbol->function ? number_in_file(stack_match, &text, symbol)
+				  : number_of(stack_match, str_get(&text));
 	str_fini(&text);
 	return number;
 }
@@ -269,7 +298,8 @@ static uint32_t pair_of(struct stack_match *stack_match, uint32_t callers, uint3
 // What calls main, or what makes a library ready.
 static bool is_begin(const struct symbol *symbol)
 {
-	return names_is_root(symbol) || strncmp(names_file(symbol->module), "ld-", 3) == 0;
+	return names_is_root(symbol) ||
+	       (!names_is_script(symbol) && strncmp(names_file(symbol->module), "ld-", 3) == 0);
 }
 
 // What a frame, with all that is inlined there, makes of the stack of its callers; `whole`: be it

@@ -10,6 +10,11 @@
 //                      gives to what has no name ("{lambda(int)#2}", "{closure#0}", "$_1")
 //     its module       the file's name without folders and version: libc.so.6 and libc.so are one.
 //                      The program itself has no name: app-1.0 and app-1.1 are one.
+//                      A script's file is its module, by its place in the program
+//                      (report/ask/script_place.h).
+//     its source file  the name without folders: two files of a program may each have a function
+//                      `load` of their own. Where it is not known (a build without lines), the
+//                      first function of that name in that module
 //     without a name   offset in the module; generated code has none, and is all one
 //
 // The processes of a trace are distinguished by program: the name of the executable without

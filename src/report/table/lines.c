@@ -47,6 +47,8 @@ static void describe_place(const struct symbol *symbol, bool brief, struct str *
 	if (file && symbol->line)
 		str_format(text, "%s:%" PRIu32, brief ? names_file(file) : lines_last_two(file),
 			   symbol->line);
+	else if (names_is_script(symbol))
+		str_add(text, brief ? names_file(file) : lines_last_two(file));
 	else if (*symbol->module)
 		str_format(text, "%s+0x%" PRIx64, names_file(symbol->module), symbol->offset);
 	else if (symbol->offset || !symbol->function) // else it is a name that stands for no place
@@ -71,7 +73,8 @@ void lines_write(struct lines *lines, const struct symbol *symbol, enum paper_st
 	lines->unnamed += !names_is_named(symbol);
 	lines->windows |= drive_is(symbol->module);
 	// What has no module has no file in which its lines could be.
-	lines->unlined += names_is_named(symbol) && !symbol->line && *symbol->module;
+	lines->unlined += names_is_named(symbol) && !symbol->line && *symbol->module &&
+			  !names_is_script(symbol);
 	cxxname_shorten(symbol->function ? symbol->function : "", SIZE_MAX, &name);
 	least = cxxname_columns(str_get(&name));
 	least = least < NAME_COLUMNS_MIN ? least : NAME_COLUMNS_MIN;

@@ -329,11 +329,14 @@ static int compare_texts(const char *a, const char *b)
 	return strcmp(a, b);
 }
 
-// The first of these stands for a node, so that it does not depend on the order of stacks.
+// The first of these stands for a node, so that it does not depend on the order of stacks. One
+// whose file is known goes before one of which it is not.
 static int compare_calls(const struct symbol *a, const struct symbol *b)
 {
 	int order = compare_texts(a->function, b->function);
 
+	if (order == 0 && !a->file != !b->file)
+		return a->file ? -1 : 1;
 	if (order == 0)
 		order = compare_texts(a->file, b->file);
 	if (order == 0)

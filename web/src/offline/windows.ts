@@ -223,15 +223,24 @@ function branch(id: number, parent: number | null, frame: ReturnType<Question["f
 	};
 }
 
+// Which function it is: of its module and of its source file. Where the file is not known, it is of the first of that name.
+function functionKey(files: Map<string, string>, name: string, frame: ReturnType<Question["frame"]>): string {
+	// A script is its file.
+	const key = `${name}\u0000${frame.module === frame.file ? "" : frame.module}`, first = files.get(key);
+
+	if (!first) files.set(key, frame.file ?? "");
+	return !first || !frame.file || frame.file === first ? key : `${key}\u0000${frame.file}`;
+}
+
 function nested(question: Question, stacks: Map<number, Sums>, leaf: boolean): TreeNode[] {
-	const roots = new Map<string, Branch>(), nodes: Branch[] = [];
+	const roots = new Map<string, Branch>(), files = new Map<string, string>(), nodes: Branch[] = [];
 
 	for (const [stack, sums] of stacks) {
 		const steps = path(question, stack);
 		if (!leaf) steps.reverse();
 		let level = roots, above: Branch | null = null;
 		for (const { name, frame } of steps) {
-			const key = `${name}\u0000${frame.module}`;
+			const key = functionKey(files, name, frame);
 			let node = level.get(key);
 			if (!node) {
 				node = branch(nodes.length, above?.id ?? null, frame);
@@ -249,12 +258,12 @@ function nested(question: Question, stacks: Map<number, Sums>, leaf: boolean): T
 }
 
 function flat(question: Question, stacks: Map<number, Sums>): TreeNode[] {
-	const byName = new Map<string, Branch>(), nodes: Branch[] = [];
+	const byName = new Map<string, Branch>(), files = new Map<string, string>(), nodes: Branch[] = [];
 
 	for (const [stack, sums] of stacks) {
 		const seen = new Set<Branch>();
 		path(question, stack).forEach(({ name, frame }, i) => {
-			const key = `${name}\u0000${frame.module}`;
+			const key = functionKey(files, name, frame);
 			let node = byName.get(key);
 			if (!node) {
 				node = branch(nodes.length, null, frame);
