@@ -30,6 +30,7 @@ enum {
 struct request {
 	struct query_options options;
 	struct check_options check;
+	char *here;         // the folder that we are in; owned
 	const char **paths; // of the runs; owned, the texts are borrowed
 	size_t paths_count, paths_capacity;
 	const char *baseline, *junit, *sarif;
@@ -87,6 +88,7 @@ _Static_assert(sizeof annotations / sizeof *annotations == ANNOTATE_GITLAB + 2,
 static void request_fini(struct request *request)
 {
 	suppressions_free(request->check.suppressions);
+	mem_free(request->here);
 	query_options_fini(&request->options);
 	str_fini(&request->old_baseline);
 	MEM_FREE(request->section, request->lists, request->paths);
@@ -335,6 +337,11 @@ static bool write_files(const struct request *request, const struct check_page *
 
 // ---- the answer ----
 
+static bool has_file(const char *path)
+{
+	return file_look(path) == FILE_IS_REGULAR;
+}
+
 static void write_answer(const struct request *request, const struct check_page *page,
 			 struct sink *sink)
 {
@@ -474,6 +481,8 @@ static int ask(struct request *request)
 		return args_fail(&cmd_check, &err);
 	}
 	// A list of suppressions has each site.
+	request->here = file_absolute(".");
+	request->check.sources = (struct check_sources){ request->here, has_file };
 	request->check.sites_max = generates(request) ? 0 : request->options.rows_max;
 	code = read_runs(request, &runs, &err) ? answer(request, &runs)
 					       : args_fail(&cmd_check, &err);

@@ -524,6 +524,25 @@ def suppressions_for_the_sanitizer_name_functions_but_neither_main_nor_files():
         equal(lines, [line for line in text.splitlines() if not line.startswith("#")], name)
 
 
+@test
+def suppressions_that_are_generated_name_no_function_that_many_are():
+    trace = Trace()
+    for at, name in enumerate(("<module>", "(anonymous)", "{closure:app.php:7}", "<lambda>", "{main}")):
+        trace.alloc(2 * at, f'"{name}" "/x/app.py":{at + 1} < "main" "/x/app.py":90', 10)
+        trace.alloc(2 * at + 1, f'"{name}" "/x/other.py":{at + 1} < "main" "/x/app.py":90', 1)
+    for root in ("_start", "start_thread"):
+        trace.alloc(20, f'"{root}"', 100)
+    path = trace.write("many.tide")
+    text = verdict(path, "--module", "app.py", "--gen-lsan-suppressions", code=0)
+    check(not [line for line in text.splitlines() if not line.startswith("#")], text)
+    check("# in <module> of /x/app.py:1: leak:^<module>$ would name others too" in text, text)
+    check("# in start_thread: leak:^start_thread$ would name all" in verdict(path, "--gen-lsan-suppressions", code=0))
+    with open("made.txt", "w", encoding="utf-8") as file:
+        file.write(verdict(path, "--row", "module:/x/app.py", "--gen-suppressions", code=0))
+    # What is of app.py alone; the others stay.
+    left_of(path, (open("made.txt", encoding="utf-8").read(), 205))
+
+
 # ---- forms ----
 
 def suite_of(path="out.xml"):
@@ -659,6 +678,30 @@ def places_are_below_the_folder_of_the_sources_and_without_dots():
             equal(below, issue["location"]["path"], name)
             text = verdict(path, "--max-peak", "5", "--annotate", "github", code=1, env={name: "/src"})
             check(f"::error file={below},line=7," in text, text)
+
+
+@test
+def a_finding_is_shown_at_the_first_caller_whose_file_is_in_the_checkout():
+    os.makedirs("checkout/tests", exist_ok=True)
+    with open("checkout/tests/test_mem.py", "w", encoding="utf-8") as file:
+        file.write("x = 1\n")
+    here = os.path.realpath("checkout")
+    trace = Trace()
+    trace.alloc(0, '"list_resize" "/tmp/python-build/Objects/listobject.c":70 < "concatenate" "<__array_function__ internals>":200 '
+                   f'< "test" "{here}/tests/test_mem.py":7 < "run" "/venv/pytest.py":9', 100)
+    path = trace.write("here.tide")
+    for env, place in (({}, "checkout/tests/test_mem.py"), ({"GITHUB_WORKSPACE": here}, "tests/test_mem.py"),
+                       ({"CI_PROJECT_DIR": here + "/"}, "tests/test_mem.py")):
+        text = verdict(path, "--max-peak", "5", "--annotate", "github", "--junit", "out.xml", "--sarif", "out.sarif", code=1,
+                       env=env)
+        check(f"{place},line=7," in text, text, env)
+        check("test_mem.py:7" in open("out.xml", encoding="utf-8").read())
+        [result] = json.load(open("out.sarif", encoding="utf-8"))["runs"][0]["results"]
+        where = result["locations"][0]["physicalLocation"]
+        check(where["artifactLocation"]["uri"].endswith(place) and where["region"]["startLine"] == 7, where)
+    os.remove("checkout/tests/test_mem.py")
+    text = verdict(path, "--max-peak", "5", "--annotate", "github", code=1)
+    check("/listobject.c,line=70," in text, text)
 
 
 @test

@@ -349,6 +349,7 @@ bool check_find(struct check *check, struct query_context *asked,
 			.figure = figure,
 			.limit = options->limits[figure],
 			.asked = asked,
+			.sources = &options->sources,
 		};
 	if (!check_asked(asked, err) || !read_growth(check, err) ||
 	    !query_context_select(asked, err)) {

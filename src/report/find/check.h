@@ -60,10 +60,17 @@ struct check_limit {
 	struct check_runs runs; // of the baseline; borrowed
 };
 
+// Where the check is made, which has the sources: the folder, and whether a path is a file there.
+struct check_sources {
+	const char *here; // borrowed; NULL: not known
+	bool (*has)(const char *path);
+};
+
 struct check_options {
 	struct check_limit limits[CHECK_FIGURES];
 	struct suppressions *suppressions; // borrowed; NULL: none
 	uint64_t sites_max;                // of each figure; 0: all
+	struct check_sources sources;
 };
 
 // A site, and what it has of a figure.
@@ -83,7 +90,8 @@ struct check_row {
 	bool known, exceeded;
 	struct check_site *sites; // owned; the heaviest first, as many as were asked for
 	size_t sites_count, sites_total;
-	const struct query_context *asked; // whose they are; borrowed
+	const struct query_context *asked;   // whose they are; borrowed
+	const struct check_sources *sources; // borrowed
 
 	struct check_runs runs; // owned; after check_join
 	bool compared;          // with chance
@@ -171,8 +179,9 @@ const struct check_site *check_blamed(const struct check_row *row);
 // What then says which sites have grown: "tidemark diff OLD app.tide". Appends.
 void check_add_diff(const struct check *check, struct str *text);
 
-// Where in the source: the blamed site's function, or the next of its callers of which a line is
-// known. NULL: of none. `row` may be NULL.
+// Where in the source: the blamed site's function, or the next of its callers whose file is where
+// the check is made; where none is, the next of which a line is known. NULL: of none. `row` may be
+// NULL.
 const struct symbol *check_place(const struct check_row *row);
 
 // The path of a file below the folder of the sources, by the words of GitLab and GitHub, or in

@@ -105,22 +105,6 @@ void check_json(const struct check_page *page, struct sink *sink)
 
 // ---- places in the source ----
 
-// From the program's own innermost frame outwards: a line in the allocator's wrapper would be shown
-// for all results alike.
-const struct symbol *check_place(const struct check_row *row)
-{
-	const struct check_site *site = row ? check_blamed(row) : NULL;
-	struct names_stack stack;
-
-	if (!site)
-		return NULL;
-	stack = names_stack(row->asked->names, site->stack);
-	for (size_t i = stack.user; i < stack.count; i++)
-		if (stack.lines[i].symbol->file && stack.lines[i].symbol->line)
-			return stack.lines[i].symbol;
-	return NULL;
-}
-
 // Where the last folder of what ends with '/' begins; `length`: there is none to go back from.
 static size_t last_folder(const char *text, size_t length)
 {
@@ -160,25 +144,91 @@ static char *plain_path(const char *path)
 	return plain;
 }
 
+// What is left of a path below a folder. NULL: it is not there.
+static const char *path_below(const char *path, const char *folder)
+{
+	size_t length = folder ? strlen(folder) : 0;
+
+	ASSERT(path != NULL);
+	while (length && folder[length - 1] == '/')
+		length--;
+	return length && strncmp(path, folder, length) == 0 && path[length] == '/'
+		       ? path + length + 1
+		       : NULL;
+}
+
 // The first of the folders that the path is in counts. A path outside of all of them is written
 // whole.
-void check_add_path(const struct check *check, const char *path, struct str *text)
+static void add_path(const struct query_context *asked, const char *path, struct str *text)
 {
 	const char *folders[] = { getenv("CI_PROJECT_DIR"), getenv("GITHUB_WORKSPACE"),
-				  reader_info(check->asked->reader)->directory };
+				  reader_info(asked->reader)->directory };
 	char *whole = plain_path(path);
-	size_t skipped = 0;
+	const char *rest = NULL;
 
-	for (size_t i = 0; i < sizeof folders / sizeof *folders && !skipped; i++) {
-		size_t length = folders[i] ? strlen(folders[i]) : 0;
-
-		while (length && folders[i][length - 1] == '/')
-			length--;
-		if (length && strncmp(whole, folders[i], length) == 0 && whole[length] == '/')
-			skipped = length + 1;
-	}
-	str_add(text, whole + skipped);
+	for (size_t i = 0; i < sizeof folders / sizeof *folders && !rest; i++)
+		rest = path_below(whole, folders[i]);
+	str_add(text, rest ? rest : whole);
 	mem_free(whole);
+}
+
+void check_add_path(const struct check *check, const char *path, struct str *text)
+{
+	add_path(check->asked, path, text);
+}
+
+// Whether the file is one of the sources, which are where the check is made. For example
+// objects/list.c of /tmp/build/python is not, and tests/app.py is, or /ci/repo/tests/app.py in
+// /ci/repo.
+static bool is_here(const struct check_row *row, const char *file)
+{
+	const char *here = row->sources->here;
+	const char *folders[] = { getenv("CI_PROJECT_DIR"), getenv("GITHUB_WORKSPACE"), here };
+	struct str path = { 0 }, whole = { 0 };
+	const char *rest;
+	bool found = false;
+
+	if (!row->sources->has)
+		return false;
+	add_path(row->asked, file, &path);
+	rest = path_below(str_get(&path), here);
+	rest = rest ? rest : str_get(&path);
+	for (size_t i = 0; i < sizeof folders / sizeof *folders && !found; i++) {
+		if (!folders[i] || !*folders[i] || *rest == '/' || strncmp(rest, "../", 3) == 0)
+			continue;
+		str_clear(&whole);
+		str_format(&whole, "%s/%s", folders[i], rest);
+		found = row->sources->has(str_get(&whole));
+	}
+	STR_FINI(&path, &whole);
+	return found;
+}
+
+// From the program's own innermost frame outwards: a line in the allocator's wrapper would be shown
+// for all results alike. One in a library's source, or in what is no file (<string>), can be shown
+// nowhere.
+static const struct symbol *place_of(const struct check_row *row, stack_id id)
+{
+	struct names_stack stack = names_stack(row->asked->names, id);
+	const struct symbol *first = NULL;
+
+	for (size_t i = stack.user; i < stack.count; i++) {
+		const struct symbol *symbol = stack.lines[i].symbol;
+
+		if (!symbol->file || !symbol->line)
+			continue;
+		if (is_here(row, symbol->file))
+			return symbol;
+		first = first ? first : symbol;
+	}
+	return first;
+}
+
+const struct symbol *check_place(const struct check_row *row)
+{
+	const struct check_site *site = row ? check_blamed(row) : NULL;
+
+	return site ? place_of(row, site->stack) : NULL;
 }
 
 // As a URI reference: what may not stand in one is escaped, a path from the root is a file's.
@@ -478,14 +528,14 @@ static void write_failure(const struct check *check, const struct check_row *row
 	}
 	for (size_t i = 0; i < row->sites_count; i++) {
 		struct names *names = row->asked->names;
-		const struct symbol *face = names_face(names, row->sites[i].stack, false);
+		const struct symbol *place = place_of(row, row->sites[i].stack);
 		struct str line = { 0 };
 
 		check_add_value(&line, row->figure, row->sites[i].value);
 		str_add(&line, "  ");
 		names_add_function(names, row->sites[i].stack, false, &line);
-		if (face && face->file)
-			str_format(&line, "  %s:%" PRIu32, face->file, face->line);
+		if (place)
+			str_format(&line, "  %s:%" PRIu32, place->file, place->line);
 		write_xml_words(sink, &line);
 		sink_text(sink, "\n");
 	}

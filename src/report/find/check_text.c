@@ -383,11 +383,27 @@ void check_github(const struct check_page *page, struct sink *sink)
 
 // ---- suppressions ----
 
-// A frame of one of Valgrind's: the function, or the file of one that has no name. A name longer
-// than a line that is read keeps its beginning.
+// Whether the name is no name of one function: a script's or a file's own code (<module>, {main}),
+// what was given none (<lambda>, (anonymous), {closure:app.php:7}).
+static bool is_for_many(const char *function)
+{
+	static const char *const brackets[] = { "<>", "()", "{}" };
+	size_t length = strlen(function);
+
+	for (size_t i = 0; i < sizeof brackets / sizeof *brackets; i++)
+		if (length > 2 && function[0] == brackets[i][0] &&
+		    strchr(function, brackets[i][1]) == function + length - 1)
+			return true;
+	return false;
+}
+
+// A frame of one of Valgrind's: the function, or the file of one that has no name; where the name
+// is that of many, its line. A name longer than a line that is read keeps its beginning.
 static void add_frame(struct str *text, const struct symbol *symbol)
 {
-	if (!symbol->function)
+	if (symbol->function && is_for_many(symbol->function) && symbol->file && symbol->line)
+		str_format(text, "   src:%s:%" PRIu32 "\n", symbol->file, symbol->line);
+	else if (!symbol->function)
 		str_format(text, "   obj:%s%s\n", *symbol->module ? "*" : "",
 			   names_file(symbol->module));
 	else if (strlen(symbol->function) <= NAME_MAX_BYTES)
@@ -451,12 +467,21 @@ static void add_leaks(struct names *names, stack_id id, struct str *text)
 		return;
 	}
 	base = cxxname_base(function, &length);
-	if (length == strlen("main") && strncmp(base, "main", length) == 0) {
-		str_add(text, "# in main: leak:^main$ would name all that the program allocates\n");
+	if ((length == strlen("main") && strncmp(base, "main", length) == 0) ||
+	    names_is_root(symbol)) {
+		str_format(text, "# in %s: leak:^%s$ would name all that the program allocates\n",
+			   function, function);
+		return;
+	}
+	if (is_for_many(function)) {
+		str_format(text, "# in %s", function);
+		if (symbol->file && symbol->line)
+			str_format(text, " of %s:%" PRIu32, symbol->file, symbol->line);
+		str_format(text, ": leak:^%s$ would name others too\n", function);
 		return;
 	}
 	add_leak(text, function, strlen(function));
-	if (base == function && function[length] == '(' && !memchr(base, ':', length))
+	if (length > 0 && base == function && function[length] == '(' && !memchr(base, ':', length))
 		add_leak(text, base, length);
 }
 
