@@ -300,6 +300,20 @@ def tags_name_stacks():
 
 
 @test
+def nodes_of_fewer_bytes_than_asked_for_are_left_out():
+    build("t.tide", 7)
+    for words in (["--flat"], ["--tree", "callers"], ["--tree", "leaf"]):
+        every = window("t.tide", *words)
+        some = window("t.tide", *words, "--min-bytes", "20000")
+        sizes = [node["size"] for node in every["nodes"]]
+        assert min(sizes) < 20000 <= max(sizes), sizes
+        assert [node["size"] for node in some["nodes"]] == [size for size in sizes if size >= 20000], (words, some)
+        assert some["total"] == every["total"] and some["nodes_left_out"] > 0, (words, some)
+        text = run("window", "t.tide", *words, "--min-bytes", "20000").stdout
+        assert re.search(r" more$", text, re.M) and "-n 0 shows" not in text, text
+
+
+@test
 def functions_of_one_name_in_two_files_are_two():
     # Two sources of one program; two scripts; and calls whose source is not known.
     with open("twice.txt", "w") as file:

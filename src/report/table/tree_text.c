@@ -123,6 +123,12 @@ static void write_run(struct page *page, const char *glyph, const char *below)
 	}
 }
 
+// With --min-bytes it does not.
+static const char *shows_all(const struct page *page)
+{
+	return page->tree->options.bytes_min ? "" : " (-n 0 shows all)";
+}
+
 static void write_rest(struct page *page, const struct way *way)
 {
 	ASSERT(way->shown_count <= way->children_count);
@@ -131,8 +137,8 @@ static void write_rest(struct page *page, const struct way *way)
 	write_figures(page, &way->rest);
 	sink_text(page->paper.sink, "   ");
 	paper_text(&page->paper, PAPER_DIM, str_get(&page->branches));
-	paper_format(&page->paper, PAPER_DIM, "└ %s more (-n 0 shows all)\n",
-		     STR_COUNT(way->children_count - way->shown_count));
+	paper_format(&page->paper, PAPER_DIM, "└ %s more%s\n",
+		     STR_COUNT(way->children_count - way->shown_count), shows_all(page));
 }
 
 static void cut(struct str *text, size_t length)
@@ -272,8 +278,8 @@ static void end_functions(struct page *page)
 		return;
 	for (unsigned i = 0; i < columns; i++)
 		sink_text(page->paper.sink, " ");
-	paper_format(&page->paper, PAPER_DIM, "%s more (-n 0 shows all)\n",
-		     STR_COUNT(page->functions_left_out));
+	paper_format(&page->paper, PAPER_DIM, "%s more%s\n", STR_COUNT(page->functions_left_out),
+		     shows_all(page));
 }
 
 static void take(void *context, const struct tree_node *node, const struct window_row *rest)

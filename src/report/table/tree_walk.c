@@ -492,6 +492,7 @@ static void choose(struct walk *walk, struct tree_node *node, struct window_row 
 {
 	const struct tree_step *fresh = walk->fresh.list;
 	uint64_t rows_max = walk->tree->options.rows_max;
+	uint64_t bytes_min = walk->tree->options.bytes_min;
 	size_t end;
 
 	*rest = (struct window_row){ 0 };
@@ -510,7 +511,8 @@ static void choose(struct walk *walk, struct tree_node *node, struct window_row 
 		row = sum_of(walk, &choice);
 		window_add_row(rest, &row);
 		node->children_count++;
-		add_choice(walk, choice, &row);
+		if (tree_weight(&row, TABLE_SIZE) >= bytes_min)
+			add_choice(walk, choice, &row);
 	}
 	sort_choices(walk);
 	if (rows_max && walk->choices_count > rows_max)
@@ -520,7 +522,7 @@ static void choose(struct walk *walk, struct tree_node *node, struct window_row 
 	       share(walk, &walk->choices[walk->choices_count - 1]) < walk->tree->share_min)
 		walk->choices_count--;
 	node->shown_count = (uint32_t)walk->choices_count;
-	for (size_t i = 0; i < walk->choices_count && rows_max; i++) {
+	for (size_t i = 0; i < walk->choices_count && (rows_max || bytes_min); i++) {
 		struct window_row row = sum_of(walk, &walk->choices[i]);
 
 		window_less_row(rest, &row);
