@@ -262,6 +262,50 @@ TEST(names_tell_a_script_by_its_place_in_the_program)
 	}
 }
 
+// An extension without names is its script's; one with a name, and what a script does not call, is
+// not.
+TEST(names_pass_over_an_extension_without_names_to_its_script)
+{
+	static const char text[] =
+		"process p\nthread t p\n"
+		"module m p 0x7000-0x9000 bias=0x7000 \"/opt/np.so\"\n"
+		"module py p 0xa000-0xb000 bias=0xa000 \"/usr/lib/libpython3.11.so.1.0\"\n"
+		"frame a m 0x7111\nframe b m 0x7222\nframe n m 0x7333\nname n \"grow\"\n"
+		"frame call py 0xa111\nname call \"PyObject_Call\"\n"
+		"frame line 0x9 flags=2\nname line \"peak\" \"batch.py\":9\n"
+		"stack s %s\nend\n";
+	static const struct {
+		const char *stack;
+		size_t user;
+	} cases[] = {
+		{ "a < line", 1 },
+		{ "a < call < line", 2 },
+		{ "a < b < call < line", 3 },
+		{ "a < n < a < line", 0 },
+		{ "n < a < line", 0 },
+		{ "call < line", 0 },
+		{ "a < b", 0 },
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct str trace_text = { 0 };
+		struct reader *reader;
+		struct names *names;
+		stack_id id;
+
+		str_format(&trace_text, text, cases[i].stack);
+		reader = assembled_open(str_get(&trace_text));
+		names = names_new(reader, NULL);
+		id = reader_stacks_count(reader) - 1;
+		CHECK_EQ(cases[i].user, names_stack(names, id).user);
+		if (cases[i].user)
+			CHECK_STR("peak", names_face(names, id, false)->function);
+		str_fini(&trace_text);
+		names_free(names);
+		reader_close(reader);
+	}
+}
+
 TEST(names_nobody_knows_code_in_no_file_without_a_name)
 {
 	struct reader *reader = assembled_open(trace);

@@ -151,6 +151,18 @@ bool names_is_script(const struct symbol *symbol)
 	return symbol->file && symbol->file == symbol->module;
 }
 
+bool names_is_for_many(const char *function)
+{
+	static const char *const brackets[] = { "<>", "()", "{}" };
+	size_t length = strlen(function);
+
+	for (size_t i = 0; i < sizeof brackets / sizeof *brackets; i++)
+		if (length > 2 && function[0] == brackets[i][0] &&
+		    strchr(function, brackets[i][1]) == function + length - 1)
+			return true;
+	return false;
+}
+
 void names_add_place(struct names *names, const struct symbol *symbol, struct str *text)
 {
 	str_add(text, names_is_script(symbol)
@@ -272,6 +284,38 @@ static stack_id caller_of(const struct names *names, stack_id stack)
 	return reader_stack(names->reader, caller) ? caller : 0;
 }
 
+// Python's own code, which calls an extension's.
+static bool is_interpreter(const struct symbol *symbol)
+{
+	const char *file = names_file(symbol->module);
+
+	ASSERT(file >= symbol->module);
+	return strncmp(file, "libpython", 9) == 0 || strncmp(file, "python", 6) == 0;
+}
+
+// The script that called an extension without names (numpy's), whose offsets say nothing. One that
+// is called by code with a name, of whatever is not the interpreter's, stays.
+static stack_id script_above(struct names *names, stack_id stack)
+{
+	for (stack_id at = stack; at; at = caller_of(names, at)) {
+		frame_id id = reader_stack(names->reader, at)->frame;
+		const struct trace_frame *frame = reader_frame(names->reader, id);
+		const struct found *found;
+
+		if (frame && frame->flags & TRACE_FRAME_SOURCE &&
+		    find_kind(names, id) == KIND_SCRIPT)
+			return at;
+		if (!frame || frame->module == 0)
+			break;
+		found = find(names, id);
+		for (size_t i = 0; i < found->count; i++)
+			if (names_is_named(&found->symbols[i]) &&
+			    (at == stack || !is_interpreter(&found->symbols[i])))
+				return stack;
+	}
+	return stack;
+}
+
 // What is of a runtime is passed over, and its own scripts with it, to the first that is not. That
 // is whom it is of: a script's function, or one of an addon that a script called. Where it is
 // neither (main of the program), it is of the innermost of the runtime's own scripts.
@@ -281,8 +325,10 @@ stack_id names_user(struct names *names, stack_id stack)
 	const struct trace_frame *frame = node ? reader_frame(names->reader, node->frame) : NULL;
 	stack_id library = 0, native = 0;
 
-	if (!frame || frame->module == 0 || find(names, node->frame)->kind != KIND_RUNTIME)
+	if (!frame || frame->module == 0)
 		return stack;
+	if (find(names, node->frame)->kind == KIND_NATIVE)
+		return script_above(names, stack);
 	for (stack_id at = caller_of(names, stack); at; at = caller_of(names, at)) {
 		enum kind kind = find_kind(names, reader_stack(names->reader, at)->frame);
 

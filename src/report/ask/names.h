@@ -25,6 +25,10 @@ bool names_nobody_knows(const struct names *names, frame_id frame, struct symbol
 // have, says where the function is and not what it is called.
 bool names_is_named(const struct symbol *symbol);
 
+// Whether the name is no name of one function: a script's own code (<module>, {main}), and what was
+// given none (<lambda>, (anonymous), {closure:app.php:7}).
+bool names_is_for_many(const char *function);
+
 // Whether it is of a script (Python's, or JavaScript's), whose file is its module.
 bool names_is_script(const struct symbol *symbol);
 
@@ -78,7 +82,7 @@ struct names_stack names_stack(struct names *names, stack_id stack);
 // itself, but for the native code of a runtime of JavaScript, if a script whose functions have
 // names and lines is further out: then it begins where the runtime was called, by the innermost
 // script that is not the runtime's own, or by an addon. A stack of the runtime's scripts alone
-// begins with their innermost.
+// begins with their innermost. An extension without names is passed over to the script too.
 stack_id names_user(struct names *names, stack_id stack);
 
 // How much of a name is left without the address that imported recordings give a function of which

@@ -383,25 +383,11 @@ void check_github(const struct check_page *page, struct sink *sink)
 
 // ---- suppressions ----
 
-// Whether the name is no name of one function: a script's or a file's own code (<module>, {main}),
-// what was given none (<lambda>, (anonymous), {closure:app.php:7}).
-static bool is_for_many(const char *function)
-{
-	static const char *const brackets[] = { "<>", "()", "{}" };
-	size_t length = strlen(function);
-
-	for (size_t i = 0; i < sizeof brackets / sizeof *brackets; i++)
-		if (length > 2 && function[0] == brackets[i][0] &&
-		    strchr(function, brackets[i][1]) == function + length - 1)
-			return true;
-	return false;
-}
-
 // A frame of one of Valgrind's: the function, or the file of one that has no name; where the name
 // is that of many, its line. A name longer than a line that is read keeps its beginning.
 static void add_frame(struct str *text, const struct symbol *symbol)
 {
-	if (symbol->function && is_for_many(symbol->function) && symbol->file && symbol->line)
+	if (symbol->function && names_is_for_many(symbol->function) && symbol->file && symbol->line)
 		str_format(text, "   src:%s:%" PRIu32 "\n", symbol->file, symbol->line);
 	else if (!symbol->function)
 		str_format(text, "   obj:%s%s\n", *symbol->module ? "*" : "",
@@ -473,7 +459,7 @@ static void add_leaks(struct names *names, stack_id id, struct str *text)
 			   function, function);
 		return;
 	}
-	if (is_for_many(function)) {
+	if (names_is_for_many(function)) {
 		str_format(text, "# in %s", function);
 		if (symbol->file && symbol->line)
 			str_format(text, " of %s:%" PRIu32, symbol->file, symbol->line);

@@ -461,7 +461,7 @@ static void add_place(const struct findings *findings, stack_id stack, struct st
 {
 	const struct symbol *face = names_face(findings->asked->names, stack, false);
 
-	if (face && face->function && strcmp(face->function, "(anonymous)") == 0 && face->file)
+	if (face && face->function && names_is_for_many(face->function) && face->file)
 		str_format(text, " of %s:%" PRIu32, names_file(face->file), face->line);
 }
 
@@ -553,6 +553,16 @@ void findings_command(const struct findings *findings, struct finding *finding, 
 			   finding->to_ns);
 	if (reader_processes_count(findings->asked->reader) > 1 && !finding->of_several)
 		str_format(&text, " --process '#%" PRIu32 "'", finding->process);
+	// A name that many have selects little: the script that has it as well.
+	if (frame && face && face->function && names_is_script(face) &&
+	    names_is_for_many(face->function)) {
+		struct str row = { 0 };
+
+		str_format(&row, "module:%s", face->file);
+		str_add(&text, " --row ");
+		str_add_shell(&text, str_get(&row));
+		str_fini(&row);
+	}
 	if (frame && face && face->function) {
 		str_add(&text, " --frame ");
 		add_expression(&text, face->function);
