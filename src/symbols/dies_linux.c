@@ -21,17 +21,20 @@
 #include "base/rising.h"
 #include "base/str.h"
 #include "symbols/demangle.h"
+#include "symbols/spelling.h"
 
 #include <dwarf.h>
+#include <inttypes.h>
 #include <string.h>
 
 enum {
-	NEST_MAX = 64,        // scopes and types within types
-	STEPS_MAX = 1 << 16,  // DIEs that are looked at for one name
-	TEXT_MAX = 64 * 1024, // of one name
-	FIRST_MAX = 64,       // children among which parameters are looked for
-	REFERENCES_MAX = 8,   // that lead from a DIE to the one that has the name
-	SCOPES_MAX = 1 << 26, // of one unit
+	NEST_MAX = 64,         // scopes and types within types
+	STEPS_MAX = 1 << 16,   // DIEs that are looked at for one name
+	TEXT_MAX = 64 * 1024,  // of one name
+	DECLARATOR_MAX = 4096, // of what is after one type's name
+	FIRST_MAX = 64,        // children among which parameters are looked for
+	REFERENCES_MAX = 8,    // that lead from a DIE to the one that has the name
+	SCOPES_MAX = 1 << 26,  // of one unit
 };
 
 #define NO_SCOPE UINT32_MAX
@@ -188,6 +191,7 @@ static uint32_t find_scope(const struct scopes *scopes, const Dwarf_Die *die)
 	return at < scopes->count && scopes->items[at].address == address ? (uint32_t)at : NO_SCOPE;
 }
 
+// The DIE that number `at` of the list is.
 static Dwarf_Die scope_die(const struct scopes *scopes, uint32_t at, const Dwarf_Die *of_unit)
 {
 	Dwarf_Die die;
@@ -235,8 +239,8 @@ static bool has_parameters(Dwarf_Die *die)
 }
 
 // The DIE that has the name, and is where the name is: a function's in its class, a class's in the
-// unit of types that has it. *told: the one that has the parameters, since a declaration that only
-// stands for a class in another unit may have none.
+// unit of types that has it. *told: the one that has the parameters, or a class's arguments, since
+// a declaration that only stands for a class in another unit may have none.
 static Dwarf_Die named_die(const Dwarf_Die *die, Dwarf_Die *told)
 {
 	Dwarf_Die at = *die;
@@ -244,7 +248,8 @@ static Dwarf_Die named_die(const Dwarf_Die *die, Dwarf_Die *told)
 	ASSERT(at.addr && at.cu);
 	*told = at;
 	for (unsigned i = 0; i < REFERENCES_MAX && refer(&at); i++)
-		if (has_parameters(&at) || !has_parameters(told))
+		if (is_class(dwarf_tag(&at)) ? !dwarf_hasattr(&at, DW_AT_declaration)
+					     : has_parameters(&at) || !has_parameters(told))
 			*told = at;
 	return at;
 }
@@ -300,14 +305,49 @@ static bool resolve(struct naming *naming, Dwarf_Die *die, bool bare)
 	}
 }
 
+// By the DIE itself or those that it refers to.
+static bool has_flag(Dwarf_Die *die, unsigned kind)
+{
+	Dwarf_Attribute attribute;
+	bool flag = false;
+
+	return dwarf_attr_integrate(die, kind, &attribute) &&
+	       dwarf_formflag(&attribute, &flag) == 0 && flag;
+}
+
 // What the compiler added, as `this`, is no parameter to the reader.
 static bool is_artificial(Dwarf_Die *die)
 {
-	Dwarf_Attribute attribute;
-	bool artificial = false;
+	return has_flag(die, DW_AT_artificial);
+}
 
-	return dwarf_attr_integrate(die, DW_AT_artificial, &attribute) &&
-	       dwarf_formflag(&attribute, &artificial) == 0 && artificial;
+// After the parameters of a method: which object it is called on. The object is the first
+// parameter, a pointer that the compiler added.
+static void add_qualifiers(struct naming *naming, Dwarf_Die *die)
+{
+	Dwarf_Die child, type, object;
+	Dwarf_Off last = 0;
+
+	while (next_child(naming, die, &child, &last)) {
+		if (dwarf_tag(&child) != DW_TAG_formal_parameter)
+			continue;
+		if (!is_artificial(&child) || !type_of(&child, &type) ||
+		    !resolve(naming, &type, true) || dwarf_tag(&type) != DW_TAG_pointer_type)
+			return;
+		// const and volatile, in either order.
+		while (type_of(&type, &object) && naming->steps++ < STEPS_MAX &&
+		       (dwarf_tag(&object) == DW_TAG_const_type ||
+			dwarf_tag(&object) == DW_TAG_volatile_type)) {
+			str_add(&naming->out,
+				dwarf_tag(&object) == DW_TAG_const_type ? " const" : " volatile");
+			type = object;
+		}
+		break;
+	}
+	if (has_flag(die, DW_AT_reference))
+		str_add(&naming->out, " &");
+	if (has_flag(die, DW_AT_rvalue_reference))
+		str_add(&naming->out, " &&");
 }
 
 // `from` is where the list begins.
@@ -350,123 +390,231 @@ static void add_parameters(struct naming *naming, Dwarf_Die *die)
 	str_add_char(&naming->out, ')');
 }
 
-// The names of C's types in DWARF are GCC's own, "long unsigned int"; the demangler has those of
-// the ABI, "unsigned long". Others are the same in both.
 static void add_base(struct naming *naming, Dwarf_Die *die)
 {
-	static const char *const names[][2] = {
-		{ "long int", "long" },
-		{ "long unsigned int", "unsigned long" },
-		{ "long long int", "long long" },
-		{ "long long unsigned int", "unsigned long long" },
-		{ "short int", "short" },
-		{ "short unsigned int", "unsigned short" },
-		{ "__int128 unsigned", "unsigned __int128" },
-	};
 	const char *name = dwarf_diename(die);
 
-	for (size_t i = 0; name && i < sizeof names / sizeof *names; i++)
-		if (strcmp(name, names[i][0]) == 0)
-			name = names[i][1];
-	str_add(&naming->out, name ? name : "?");
+	str_add(&naming->out, name ? spelling_base(name) : "?");
 }
 
-// What a pointer or a reference leads to, with `mark`. A function's goes inside: int (*)(long).
-static void add_pointer(struct naming *naming, Dwarf_Die *die, const char *mark)
-{
-	Dwarf_Die type, result;
+// What is after a type's name, put together from its end: what is nearest to a parameter's name is
+// outermost in DWARF. For example of an array of 4 pointers to functions
+//
+//     array, pointer, function, int      " [4]"   "* [4]"   " (* [4])(long)"   "int (* [4])(long)"
+struct declarator {
+	struct str text;
+	bool constant; // said of an array: it is of what is in it
+};
 
-	if (!type_of(die, &type) || !resolve(naming, &type, false)) {
-		str_format(&naming->out, "void%s", mark);
+// Declarators are short, so a copy for each step is cheap; DECLARATOR_MAX bounds them.
+static void put_before(struct declarator *declarator, const char *text)
+{
+	struct str whole = { 0 };
+
+	str_add(&whole, text);
+	str_add(&whole, str_get(&declarator->text));
+	str_fini(&declarator->text);
+	declarator->text = whole;
+}
+
+// A pointer to an array or a function is in brackets: " (*) [4]".
+static void put_in_brackets(struct declarator *declarator)
+{
+	if (declarator->text.length == 0)
 		return;
-	}
-	if (dwarf_tag(&type) != DW_TAG_subroutine_type) {
-		add_type(naming, &type);
-		str_add(&naming->out, mark);
-		return;
-	}
-	if (type_of(&type, &result))
-		add_type(naming, &result);
-	else
-		str_add(&naming->out, "void");
-	str_format(&naming->out, " (%s)", mark);
-	add_parameters(naming, &type);
+	put_before(declarator, " (");
+	str_add_char(&declarator->text, ')');
 }
 
-// The word comes after what it is said of: char const*. Without a type it is said of void.
-static void add_qualified(struct naming *naming, Dwarf_Die *die, const char *word)
+// How many one dimension of an array has: GCC writes the last index, clang the number. False: the
+// program does not say.
+static bool read_dimension(Dwarf_Die *die, uint64_t *count)
 {
-	Dwarf_Die type;
+	Dwarf_Attribute attribute;
+	Dwarf_Word number;
 
-	if (type_of(die, &type))
-		add_type(naming, &type);
-	else
-		str_add(&naming->out, "void");
-	str_add(&naming->out, word);
+	if (dwarf_attr(die, DW_AT_count, &attribute))
+		return dwarf_formudata(&attribute, count) == 0;
+	if (!dwarf_attr(die, DW_AT_upper_bound, &attribute) ||
+	    dwarf_formudata(&attribute, &number) != 0)
+		return false;
+	*count = number + 1;
+	return true;
 }
 
-// As an argument of a template, such as that of std::function<int (long)>.
-static void add_function_type(struct naming *naming, Dwarf_Die *die)
+// An array, " [2][4]", or a vector of the processor's, " __vector(4)", which is no array to what
+// points to it.
+static void put_dimensions(struct naming *naming, Dwarf_Die *die, struct declarator *declarator)
 {
-	Dwarf_Die result;
+	bool vector = has_flag(die, DW_AT_GNU_vector), any = false;
+	struct str dimensions = { 0 };
+	Dwarf_Off last = 0;
+	Dwarf_Die child;
+	uint64_t count;
 
-	if (type_of(die, &result))
-		add_type(naming, &result);
-	else
-		str_add(&naming->out, "void");
-	str_add_char(&naming->out, ' ');
+	str_add(&dimensions, vector ? " __vector" : " ");
+	while (next_child(naming, die, &child, &last)) {
+		if (dwarf_tag(&child) != DW_TAG_subrange_type)
+			continue;
+		any = true;
+		if (read_dimension(&child, &count))
+			str_format(&dimensions, vector ? "(%" PRIu64 ")" : "[%" PRIu64 "]", count);
+		else
+			str_add(&dimensions, "[]");
+	}
+	str_add(&dimensions, any ? "" : "[]");
+	if (vector) {
+		put_before(declarator, str_get(&dimensions));
+	} else {
+		put_in_brackets(declarator);
+		str_add(&declarator->text, str_get(&dimensions));
+	}
+	str_fini(&dimensions);
+}
+
+// Of a type of functions. What is written in between (a type among the parameters) has its own
+// declarator.
+static void put_parameters(struct naming *naming, Dwarf_Die *die, struct declarator *declarator)
+{
+	struct str before = naming->out;
+
+	put_in_brackets(declarator);
+	if (declarator->text.length == 0)
+		str_add_char(&declarator->text, ' ');
+	naming->out = (struct str){ 0 };
 	add_parameters(naming, die);
+	add_qualifiers(naming, die);
+	str_add(&declarator->text, str_get(&naming->out));
+	str_fini(&naming->out);
+	naming->out = before;
+}
+
+// A pointer to a member: of which class.
+static void put_class(struct naming *naming, Dwarf_Die *die, struct declarator *declarator,
+		      bool function)
+{
+	struct str before = naming->out;
+	Dwarf_Attribute attribute;
+	Dwarf_Die class;
+
+	naming->out = (struct str){ 0 };
+	if (dwarf_attr(die, DW_AT_containing_type, &attribute) &&
+	    dwarf_formref_die(&attribute, &class))
+		add_type(naming, &class);
+	else
+		str_add_char(&naming->out, '?');
+	put_before(declarator, "::*");
+	put_before(declarator, str_get(&naming->out));
+	if (!function)
+		put_before(declarator, " ");
+	str_fini(&naming->out);
+	naming->out = before;
+}
+
+// Of types that say one thing of another. NULL: it is none of these.
+static const char *mark_of(int tag)
+{
+	switch (tag) {
+	case DW_TAG_pointer_type:
+		return "*";
+	case DW_TAG_reference_type:
+		return "&";
+	case DW_TAG_rvalue_reference_type:
+		return "&&";
+	case DW_TAG_const_type:
+		return " const";
+	case DW_TAG_volatile_type:
+		return " volatile";
+	case DW_TAG_restrict_type:
+		return " __restrict";
+	case DW_TAG_atomic_type:
+		return " _Atomic";
+	default:
+		return NULL;
+	}
+}
+
+// One step from a type to what it is made of, with its part of the declarator. False: it is a name.
+static bool put_step(struct naming *naming, Dwarf_Die *die, struct declarator *declarator)
+{
+	int tag = dwarf_tag(die);
+	const char *mark = mark_of(tag);
+	Dwarf_Die of;
+	bool typed;
+
+	if (!mark && tag != DW_TAG_array_type && tag != DW_TAG_subroutine_type &&
+	    tag != DW_TAG_ptr_to_member_type)
+		return false;
+	typed = type_of(die, &of) && resolve(naming, &of, false);
+	// What points, or qualifies, goes before all that is there.
+	if (tag == DW_TAG_const_type && typed && dwarf_tag(&of) == DW_TAG_array_type) {
+		declarator->constant = true;
+	} else if (mark) {
+		put_before(declarator, mark);
+	} else if (tag == DW_TAG_array_type) {
+		put_dimensions(naming, die, declarator);
+		// GCC says it of both.
+		if (declarator->constant && typed && dwarf_tag(&of) != DW_TAG_const_type)
+			put_before(declarator, " const");
+		declarator->constant = false;
+	} else if (tag == DW_TAG_subroutine_type) {
+		put_parameters(naming, die, declarator);
+	} else {
+		put_class(naming, die, declarator,
+			  typed && dwarf_tag(&of) == DW_TAG_subroutine_type);
+	}
+	if (!typed)
+		die->addr = NULL; // void
+	else
+		*die = of;
+	return true;
 }
 
 // One type as it is written within parameters or arguments. What is nested deeper than any type of
 // a real program is "?".
 static void add_type(struct naming *naming, Dwarf_Die *of)
 {
-	Dwarf_Die resolved = *of;
-	Dwarf_Die *die = &resolved;
+	struct declarator declarator = { 0 };
+	Dwarf_Die die = *of;
 
 	if (!enter(naming)) {
 		str_add(&naming->out, "?");
 		return;
 	}
 	// A typedef of no type is void.
-	switch (resolve(naming, die, false) ? dwarf_tag(die) : DW_TAG_invalid) {
-	case DW_TAG_invalid:
+	if (!resolve(naming, &die, false))
+		die.addr = NULL;
+	while (die.addr && naming->steps++ < STEPS_MAX && declarator.text.length < DECLARATOR_MAX &&
+	       put_step(naming, &die, &declarator))
+		continue;
+	if (!die.addr)
 		str_add(&naming->out, "void");
-		break;
-	case DW_TAG_base_type:
-	case DW_TAG_unspecified_type:
-		add_base(naming, die);
-		break;
-	case DW_TAG_pointer_type:
-		add_pointer(naming, die, "*");
-		break;
-	case DW_TAG_reference_type:
-		add_pointer(naming, die, "&");
-		break;
-	case DW_TAG_rvalue_reference_type:
-		add_pointer(naming, die, "&&");
-		break;
-	case DW_TAG_const_type:
-		add_qualified(naming, die, " const");
-		break;
-	case DW_TAG_volatile_type:
-		add_qualified(naming, die, " volatile");
-		break;
-	case DW_TAG_restrict_type:
-		add_qualified(naming, die, " __restrict");
-		break;
-	case DW_TAG_array_type:
-		add_qualified(naming, die, " []");
-		break;
-	case DW_TAG_subroutine_type:
-		add_function_type(naming, die);
-		break;
-	default:
-		add_name(naming, die);
-		break;
-	}
+	else if (dwarf_tag(&die) == DW_TAG_base_type || dwarf_tag(&die) == DW_TAG_unspecified_type)
+		add_base(naming, &die);
+	else
+		add_name(naming, &die);
+	str_add(&naming->out, str_get(&declarator.text));
+	str_fini(&declarator.text);
 	naming->nesting--;
+}
+
+// libdw reads a constant of one byte as a signed one, and only its type tells.
+static bool is_unsigned(Dwarf_Die *type)
+{
+	Dwarf_Attribute attribute;
+	Dwarf_Word encoding;
+
+	return dwarf_attr(type, DW_AT_encoding, &attribute) &&
+	       dwarf_formudata(&attribute, &encoding) == 0 &&
+	       (encoding == DW_ATE_unsigned || encoding == DW_ATE_unsigned_char);
+}
+
+// The bits that a number of that type has.
+static uint64_t mask_of(Dwarf_Die *type)
+{
+	int bytes = dwarf_bytesize(type);
+
+	return bytes > 0 && bytes < 8 ? (UINT64_C(1) << bytes * 8) - 1 : UINT64_MAX;
 }
 
 // A value that a template was given: 3, 4ul, true, (app::mode)1. An address has no constant, and is
@@ -474,11 +622,9 @@ static void add_type(struct naming *naming, Dwarf_Die *of)
 static void add_value(struct naming *naming, Dwarf_Die *die)
 {
 	static const char *const endings[][2] = {
-		{ "unsigned int", "u" },
-		{ "long int", "l" },
-		{ "long unsigned int", "ul" },
-		{ "long long int", "ll" },
-		{ "long long unsigned int", "ull" },
+		{ "unsigned int", "u" },         { "long", "l" },
+		{ "unsigned long", "ul" },       { "long long", "ll" },
+		{ "unsigned long long", "ull" },
 	};
 	const char *name, *ending = "";
 	Dwarf_Attribute attribute;
@@ -492,6 +638,7 @@ static void add_value(struct naming *naming, Dwarf_Die *die)
 		return;
 	}
 	name = dwarf_tag(&type) == DW_TAG_base_type ? dwarf_diename(&type) : NULL;
+	name = name ? spelling_base(name) : NULL;
 	if (name && strcmp(name, "bool") == 0) {
 		str_add(&naming->out, number ? "true" : "false");
 		return;
@@ -504,7 +651,11 @@ static void add_value(struct naming *naming, Dwarf_Die *die)
 		add_type(naming, &type);
 		str_add_char(&naming->out, ')');
 	}
-	str_format(&naming->out, "%lld%s", (long long)number, ending);
+	if (is_unsigned(&type))
+		str_format(&naming->out, "%llu%s", (unsigned long long)number & mask_of(&type),
+			   ending);
+	else
+		str_format(&naming->out, "%lld%s", (long long)number, ending);
 }
 
 // One parameter of a template. False: `die` is none.
@@ -535,46 +686,94 @@ static bool add_argument(struct naming *naming, Dwarf_Die *die, size_t from)
 	}
 }
 
-// Arguments of a template, in brackets; those of a pack are among them one by one. Two '>' have a
-// blank between them, as in the demangler's names. False: it has none, or they are not listed.
-static bool add_arguments(struct naming *naming, Dwarf_Die *die)
+// Arguments that were written so far.
+struct arguments {
+	size_t from;    // where they begin
+	size_t count;   // those of packs among them
+	size_t certain; // that come before any pack, and
+	size_t end;     // where these end
+	bool any;       // there are brackets, if empty ones
+};
+
+// Those that the DIE lists; those of a pack are among them one by one.
+static void add_listed(struct naming *naming, Dwarf_Die *die, struct arguments *arguments)
 {
 	Dwarf_Die child, inner;
 	Dwarf_Off last = 0, inner_last;
-	size_t begin = naming->out.length, from;
 	const char *before = NULL;
-	bool any = false;
+	bool packed = false;
 
-	if (begin > 0 && naming->out.text[begin - 1] == '<')
-		str_add_char(&naming->out, ' ');
-	str_add_char(&naming->out, '<');
-	from = naming->out.length;
 	while (next_child(naming, die, &child, &last)) {
 		const char *name = dwarf_diename(&child);
 
 		// GCC lists what a generic lambda was compiled for twice.
-		if (any && name && before && strcmp(name, before) == 0)
+		if (arguments->count > 0 && name && before && strcmp(name, before) == 0)
 			continue;
 		before = name;
-		if (add_argument(naming, &child, from)) {
-			any = true;
+		if (add_argument(naming, &child, arguments->from)) {
+			arguments->count++;
+			if (!packed) {
+				arguments->certain++;
+				arguments->end = naming->out.length;
+			}
 		} else if (dwarf_tag(&child) == DW_TAG_GNU_template_parameter_pack) {
-			any = true;
+			packed = arguments->any = true;
 			inner_last = 0;
 			while (next_child(naming, &child, &inner, &inner_last))
-				add_argument(naming, &inner, from);
+				arguments->count += add_argument(naming, &inner, arguments->from);
 		}
 	}
-	ASSERT(naming->out.length >= from);
-	if (!any) {
+}
+
+// GCC does not list parameters without a name, and of a partial specialization those of the
+// template itself, such as an empty pack. The arguments in the DIE's `name` are all of them.
+static void add_written(struct naming *naming, const char *name, struct arguments *arguments)
+{
+	const char *text, *at, *argument;
+	size_t length, argument_length, count = 0;
+
+	if (!spelling_arguments(name, &text, &length))
+		return;
+	arguments->any = true;
+	for (at = text; spelling_next(&at, text + length, &argument, &argument_length);)
+		count++;
+	if (count == arguments->count)
+		return;
+	// Before a pack they are in the order of the text, and are written better than there.
+	naming->out.length = arguments->end;
+	at = text;
+	arguments->count = 0;
+	// For example "false" of _Head_base<0, char*, false>, whose DIE lists two.
+	while (spelling_next(&at, text + length, &argument, &argument_length)) {
+		if (arguments->count++ < arguments->certain)
+			continue;
+		add_comma(naming, arguments->from);
+		spelling_add_type(&naming->out, argument, argument_length);
+	}
+}
+
+// Arguments of a template, in brackets. Two '>' have a blank between them, as in the demangler's
+// names.
+static void add_arguments(struct naming *naming, Dwarf_Die *die, const char *name)
+{
+	struct arguments arguments = { 0 };
+	size_t begin = naming->out.length;
+
+	if (begin > 0 && naming->out.text[begin - 1] == '<')
+		str_add_char(&naming->out, ' ');
+	str_add_char(&naming->out, '<');
+	arguments.from = arguments.end = naming->out.length;
+	add_listed(naming, die, &arguments);
+	add_written(naming, name, &arguments);
+	ASSERT(naming->out.length >= arguments.from);
+	if (arguments.count == 0 && !arguments.any) {
 		naming->out.length = begin;
 		naming->out.text[begin] = 0;
-		return false;
+		return;
 	}
 	if (naming->out.text[naming->out.length - 1] == '>')
 		str_add_char(&naming->out, ' ');
 	str_add_char(&naming->out, '>');
-	return true;
 }
 
 // Where the arguments begin in a name such as "vector<int>", or its end. In "operator<< <int>" they
@@ -665,23 +864,17 @@ static void add_nameless(struct naming *naming, Dwarf_Die *die, const struct sco
 		   at != NO_SCOPE ? count_before(naming, scopes, at, die, lambda) : 1);
 }
 
-// Is the object that a method is called on const? It is the first parameter, a pointer that the
-// compiler added.
-static bool is_const_method(struct naming *naming, Dwarf_Die *die)
+// "operator bool", whose type DWARF writes by whatever name it has in the class.
+static bool is_conversion(const char *name)
 {
-	Dwarf_Die child, type, object;
-	Dwarf_Off last = 0;
+	static const char *const others[] = { "new", "new[]", "delete", "delete[]", "co_await" };
 
-	while (next_child(naming, die, &child, &last)) {
-		if (dwarf_tag(&child) != DW_TAG_formal_parameter)
-			continue;
-		if (!is_artificial(&child) || !type_of(&child, &type) ||
-		    !resolve(naming, &type, true))
+	if (strncmp(name, "operator ", 9) != 0)
+		return false;
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		if (strcmp(name + 9, others[i]) == 0)
 			return false;
-		return dwarf_tag(&type) == DW_TAG_pointer_type && type_of(&type, &object) &&
-		       dwarf_tag(&object) == DW_TAG_const_type;
-	}
-	return false;
+	return name[9] != '"';
 }
 
 // The DIE's own part of its name, after its scopes.
@@ -689,22 +882,30 @@ static void add_own(struct naming *naming, Dwarf_Die *die, Dwarf_Die *told,
 		    const struct scopes *scopes, uint32_t at)
 {
 	const char *name = dwarf_diename(die);
+	Dwarf_Die type;
 	size_t length;
 	int tag = dwarf_tag(die);
 
+	// GCC's struct of va_list is "typedef __va_list_tag __va_list_tag".
+	if (name && strncmp(name, "typedef ", 8) == 0)
+		name = strrchr(name, ' ') + 1;
 	if (!name || !*name) {
 		add_nameless(naming, die, scopes, at);
 		return;
 	}
-	length = base_length(name);
-	str_add_bytes(&naming->out, name, length);
-	if ((is_class(tag) || tag == DW_TAG_subprogram) && !add_arguments(naming, die))
-		str_add(&naming->out, name + length);
+	if (tag == DW_TAG_subprogram && is_conversion(name) && type_of(told, &type)) {
+		str_add(&naming->out, "operator ");
+		add_type(naming, &type);
+	} else {
+		length = base_length(name);
+		str_add_bytes(&naming->out, name, length);
+		if (is_class(tag) || tag == DW_TAG_subprogram)
+			add_arguments(naming, is_class(tag) ? told : die, name);
+	}
 	if (tag != DW_TAG_subprogram)
 		return;
 	add_parameters(naming, told);
-	if (is_const_method(naming, told))
-		str_add(&naming->out, " const");
+	add_qualifiers(naming, told);
 }
 
 // The names that the C++ ABI has short forms for, as its demangler writes them. Only whole names:
@@ -728,6 +929,37 @@ static void shorten(struct str *out, size_t from)
 		}
 }
 
+// A function's name as it is in that of what is inside of it: without the type of its result. The
+// ABI has a form for that, _ZZ…E1x for an x in _Z…. NULL: it is not of C++.
+static char *demangle_around(const char *linkage)
+{
+	static const char inside[] = "::x";
+	struct str name = { 0 };
+	char *shown;
+
+	if (strncmp(linkage, "_Z", 2) != 0)
+		return demangle(linkage);
+	str_format(&name, "_ZZ%sE1x", linkage + 2);
+	shown = demangle(str_get(&name));
+	str_fini(&name);
+	if (!shown || !str_ends_with(shown, inside)) {
+		mem_free(shown);
+		return demangle(linkage);
+	}
+	shown[strlen(shown) - strlen(inside)] = 0;
+	return shown;
+}
+
+// Others of the program may call it, and it has no mangled name: it is one of C, such as main. What
+// is in a scope is not: then the names were left out (-g1).
+static bool is_plain(const struct scopes *scopes, Dwarf_Die *die)
+{
+	uint32_t at = find_scope(scopes, die);
+
+	return (at == NO_SCOPE || scopes->items[at].parent == NO_SCOPE) &&
+	       has_flag(die, DW_AT_external);
+}
+
 // The whole name of a type, a namespace or a function: that of its scope, and its own. A function
 // with a linkage name has it whole there, as the scope of a lambda often does.
 static void add_name(struct naming *naming, Dwarf_Die *of)
@@ -743,8 +975,9 @@ static void add_name(struct naming *naming, Dwarf_Die *of)
 		str_add_char(&naming->out, '?');
 		return;
 	}
+	// What is in a function of C's has its plain name, as in the ABI: main::{lambda()#1}.
 	linkage = dwarf_tag(&die) == DW_TAG_subprogram ? dies_linkage_name(&die) : NULL;
-	shown = linkage ? demangle(linkage) : NULL;
+	shown = linkage ? demangle_around(linkage) : NULL;
 	if (shown) {
 		str_add(&naming->out, shown);
 		mem_free(shown);
@@ -756,7 +989,10 @@ static void add_name(struct naming *naming, Dwarf_Die *of)
 			add_name(naming, &parent);
 			str_add(&naming->out, "::");
 		}
-		add_own(naming, &die, &told, scopes, at);
+		if (dwarf_tag(&die) == DW_TAG_subprogram && !linkage && is_plain(scopes, &die))
+			str_add(&naming->out, dwarf_diename(&die) ? dwarf_diename(&die) : "?");
+		else
+			add_own(naming, &die, &told, scopes, at);
 		if (is_class(dwarf_tag(&die)))
 			shorten(&naming->out, from);
 	}
@@ -777,19 +1013,6 @@ bool dies_is_cpp(int language)
 	default:
 		return false;
 	}
-}
-
-// Others of the program may call it, and it has no mangled name: it is one of C, such as main. What
-// is in a scope is not: then the names were left out (-g1).
-static bool is_plain(const struct scopes *scopes, Dwarf_Die *die)
-{
-	uint32_t at = find_scope(scopes, die);
-	Dwarf_Attribute attribute;
-	bool external = false;
-
-	return (at == NO_SCOPE || scopes->items[at].parent == NO_SCOPE) &&
-	       dwarf_attr(die, DW_AT_external, &attribute) &&
-	       dwarf_formflag(&attribute, &external) == 0 && external;
 }
 
 const char *dies_names_find(struct dies_names *names, Dwarf_Die *of, bool cpp)

@@ -169,6 +169,18 @@ static const char *const in_scopes[] = {
 	"handle(int)::{lambda(" TEXT " const&)#2}::operator()(" TEXT " const&) const",
 	"handle(int)::{lambda(int)#3}::operator()(int) const",
 	"handle(int)::local::method(int)",
+	"app::(anonymous namespace)::query::once() volatile &",
+	"app::(anonymous namespace)::query::operator app::(anonymous namespace)::query*() const",
+	"app::arrays(int (&) [3], char const (*) [2][4], char* const*, int (**)(int), "
+	"void (* const*)(char*), short const (&) [1])",
+	"app::members(int app::(anonymous namespace)::query::*, "
+	"int (app::(anonymous namespace)::query::*)(long) const &)",
+	"app::parts(app::part<int, void, true>*, app::part<long*, char, true>*, "
+	"std::pair<unsigned long const, app::part<char const*, void, true> >*, "
+	"std::tuple<int, long>*, std::tuple<>*)",
+	"app::numbers(float __vector(4)*, app::number<(unsigned char)200>, double _Complex*)",
+	"app::store::make<long>(int)::{lambda()#1}::operator()() const",
+	"main::{lambda(int)#1}::operator()(int) const",
 	"app::store::open(int)::{lambda()#1}::operator()() const",
 };
 
