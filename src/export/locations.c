@@ -9,17 +9,6 @@
 
 #include <inttypes.h>
 
-// A function of a template has its return type in front of its name, other functions have none. So
-// that '^std::' finds both it is left out: "void std::sort<int*>(int*, int*)" begins at "std::".
-static const char *scoped_name(const char *function)
-{
-	size_t length;
-	const char *base = cxxname_base(function, &length);
-	bool template = length > 0 && base[length - 1] == '>' && base[length] == '(';
-
-	return template ? base : function;
-}
-
 static bool is_function(const void *context, uint32_t position, const void *key)
 {
 	const struct locations *locations = context;
@@ -37,9 +26,9 @@ static uint32_t add_name(struct locations *locations, const struct symbol *symbo
 
 	// Without a name: libx.so+0x1234, which is what a person would look up.
 	if (symbol->function)
-		return string_table_add(&locations->strings, locations->scoped
-								     ? scoped_name(symbol->function)
-								     : symbol->function);
+		return string_table_add(&locations->strings,
+					locations->scoped ? cxxname_scoped(symbol->function)
+							  : symbol->function);
 	str_format(&text, "%s+0x%" PRIx64,
 		   *symbol->module ? names_file(symbol->module) : "(no file)", symbol->offset);
 	number = string_table_add(&locations->strings, str_get(&text));

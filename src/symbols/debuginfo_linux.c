@@ -51,6 +51,8 @@ struct unit {
 	struct node *nodes;
 	size_t nodes_count, nodes_capacity;
 	struct nest nest;
+	bool copies_listed;
+	struct map copies; // DIE of a function that is also inlined -> where it has code of its own
 };
 
 struct debuginfo {
@@ -241,6 +243,7 @@ void debuginfo_free(struct debuginfo *debuginfo)
 	dies_names_fini(&debuginfo->names);
 	for (size_t i = 0; i < debuginfo->units_count; i++) {
 		linetable_fini(&debuginfo->units[i].lines);
+		map_fini(&debuginfo->units[i].copies);
 		nest_fini(&debuginfo->units[i].nest);
 		mem_free(debuginfo->units[i].nodes);
 	}
@@ -334,9 +337,40 @@ out:
 	mem_free(ranges.items);
 }
 
+// The DIE that stands for a function in all places, those where it is inlined and its own code.
+static bool find_origin(Dwarf_Die *die, Dwarf_Die *origin)
+{
+	Dwarf_Attribute attribute;
+
+	return dwarf_attr(die, DW_AT_abstract_origin, &attribute) &&
+	       dwarf_formref_die(&attribute, origin);
+}
+
+// Where the function that is inlined as `die` has code of its own, or 0. All of the unit's are
+// listed when the first is asked for.
+static uint64_t find_copy(struct unit *unit, Dwarf_Die *die)
+{
+	Dwarf_Die origin;
+	Dwarf_Addr start;
+	uint64_t *copy;
+
+	ASSERT(unit->indexed);
+	// Few functions are inlined without a scope, and all units of other files have none.
+	for (size_t i = 0; !unit->copies_listed && i < unit->nodes_count; i++) {
+		struct node *node = &unit->nodes[i];
+
+		if (dwarf_tag(&node->die) == DW_TAG_subprogram &&
+		    find_origin(&node->die, &origin) && dwarf_entrypc(&node->die, &start) == 0)
+			*map_put(&unit->copies, (uintptr_t)origin.addr, NULL) = start;
+	}
+	unit->copies_listed = true;
+	copy = find_origin(die, &origin) ? map_find(&unit->copies, (uintptr_t)origin.addr) : NULL;
+	return copy ? *copy : 0;
+}
+
 // The linkage name where there is one. Else C's name is the plain one, and of C++ the whole name is
-// put together.
-static void read_name(struct debuginfo *debuginfo, const struct unit *unit, Dwarf_Die *die,
+// put together. With -g1 there may be nothing to put it together from.
+static void read_name(struct debuginfo *debuginfo, struct unit *unit, Dwarf_Die *die,
 		      struct place *place)
 {
 	const char *whole;
@@ -347,8 +381,13 @@ static void read_name(struct debuginfo *debuginfo, const struct unit *unit, Dwar
 	place->function = dies_text(die, DW_AT_name);
 	place->plain = unit->mangles;
 	whole = place->function ? dies_names_find(&debuginfo->names, die, unit->cpp) : NULL;
-	if (whole)
+	if (whole) {
 		place->function = whole;
+	} else if (place->function && unit->mangles &&
+		   !(unit->cpp && dies_flag(die, DW_AT_external))) {
+		place->bare = true;
+		place->copy = find_copy(unit, die);
+	}
 }
 
 static uint64_t read_number(Dwarf_Die *die, unsigned kind)

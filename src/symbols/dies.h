@@ -24,6 +24,9 @@ bool dies_descend(Dwarf_Die *die, Dwarf_Die *child, Dwarf_Off *last);
 // A text of the DIE, or of those that it refers to for what it does not say itself. NULL: none.
 const char *dies_text(Dwarf_Die *die, unsigned kind);
 
+// A flag of the DIE, or of those that it refers to.
+bool dies_flag(Dwarf_Die *die, unsigned kind);
+
 // The mangled name of a function, or NULL.
 const char *dies_linkage_name(Dwarf_Die *die);
 

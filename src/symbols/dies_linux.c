@@ -89,6 +89,15 @@ const char *dies_text(Dwarf_Die *die, unsigned kind)
 	return text && *text ? text : NULL;
 }
 
+bool dies_flag(Dwarf_Die *die, unsigned kind)
+{
+	Dwarf_Attribute attribute;
+	bool flag = false;
+
+	return dwarf_attr_integrate(die, kind, &attribute) &&
+	       dwarf_formflag(&attribute, &flag) == 0 && flag;
+}
+
 const char *dies_linkage_name(Dwarf_Die *die)
 {
 	const char *name = dies_text(die, DW_AT_linkage_name);
@@ -305,20 +314,10 @@ static bool resolve(struct naming *naming, Dwarf_Die *die, bool bare)
 	}
 }
 
-// By the DIE itself or those that it refers to.
-static bool has_flag(Dwarf_Die *die, unsigned kind)
-{
-	Dwarf_Attribute attribute;
-	bool flag = false;
-
-	return dwarf_attr_integrate(die, kind, &attribute) &&
-	       dwarf_formflag(&attribute, &flag) == 0 && flag;
-}
-
 // What the compiler added, as `this`, is no parameter to the reader.
 static bool is_artificial(Dwarf_Die *die)
 {
-	return has_flag(die, DW_AT_artificial);
+	return dies_flag(die, DW_AT_artificial);
 }
 
 // After the parameters of a method: which object it is called on. The object is the first
@@ -344,9 +343,9 @@ static void add_qualifiers(struct naming *naming, Dwarf_Die *die)
 		}
 		break;
 	}
-	if (has_flag(die, DW_AT_reference))
+	if (dies_flag(die, DW_AT_reference))
 		str_add(&naming->out, " &");
-	if (has_flag(die, DW_AT_rvalue_reference))
+	if (dies_flag(die, DW_AT_rvalue_reference))
 		str_add(&naming->out, " &&");
 }
 
@@ -446,7 +445,7 @@ static bool read_dimension(Dwarf_Die *die, uint64_t *count)
 // points to it.
 static void put_dimensions(struct naming *naming, Dwarf_Die *die, struct declarator *declarator)
 {
-	bool vector = has_flag(die, DW_AT_GNU_vector), any = false;
+	bool vector = dies_flag(die, DW_AT_GNU_vector), any = false;
 	struct str dimensions = { 0 };
 	Dwarf_Off last = 0;
 	Dwarf_Die child;
@@ -542,6 +541,7 @@ static bool put_step(struct naming *naming, Dwarf_Die *die, struct declarator *d
 	Dwarf_Die of;
 	bool typed;
 
+	ASSERT(die->addr && die->cu);
 	if (!mark && tag != DW_TAG_array_type && tag != DW_TAG_subroutine_type &&
 	    tag != DW_TAG_ptr_to_member_type)
 		return false;
@@ -739,6 +739,7 @@ static void add_written(struct naming *naming, const char *name, struct argument
 		count++;
 	if (count == arguments->count)
 		return;
+	ASSERT(arguments->end >= arguments->from && arguments->end <= naming->out.length);
 	// Before a pack they are in the order of the text, and are written better than there.
 	naming->out.length = arguments->end;
 	at = text;
@@ -937,6 +938,7 @@ static char *demangle_around(const char *linkage)
 	struct str name = { 0 };
 	char *shown;
 
+	ASSERT(linkage);
 	if (strncmp(linkage, "_Z", 2) != 0)
 		return demangle(linkage);
 	str_format(&name, "_ZZ%sE1x", linkage + 2);
@@ -957,7 +959,7 @@ static bool is_plain(const struct scopes *scopes, Dwarf_Die *die)
 	uint32_t at = find_scope(scopes, die);
 
 	return (at == NO_SCOPE || scopes->items[at].parent == NO_SCOPE) &&
-	       has_flag(die, DW_AT_external);
+	       dies_flag(die, DW_AT_external);
 }
 
 // The whole name of a type, a namespace or a function: that of its scope, and its own. A function

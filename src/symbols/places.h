@@ -17,6 +17,8 @@ struct place {
 	const char *file;     // NULL: not known
 	uint32_t line;        // 0: not known
 	bool plain;           // `function` lacks its types; a symbol table may say more
+	bool bare;            // and what it is in: nothing says its namespaces and classes
+	uint64_t copy;        // where it has code of its own, whose symbol says more; 0: nowhere
 };
 
 // { 0 } is an empty list.

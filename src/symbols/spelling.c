@@ -6,6 +6,8 @@
 //     *const                " *" is "*", and "const" has a blank before it
 #include "symbols/spelling.h"
 
+#include "base/mem.h"
+
 #include <string.h>
 
 enum { NESTING_MAX = 64 }; // deeper than that a text stays as it is
@@ -63,6 +65,7 @@ static const char *after_brackets(const char *at, const char *end)
 {
 	size_t depth = 0;
 
+	ASSERT(at < end && strchr("<({[", *at));
 	for (; at < end; at++) {
 		if (strchr("<({[", *at) && *at)
 			depth++;
@@ -79,6 +82,7 @@ bool spelling_next(const char **at, const char *end, const char **argument, size
 {
 	const char *stop;
 
+	ASSERT(*at <= end);
 	while (*at < end && **at == ' ')
 		(*at)++;
 	if (*at >= end)
@@ -97,6 +101,7 @@ bool spelling_arguments(const char *name, const char **inside, size_t *length)
 {
 	const char *end = name + strlen(name), *at = name;
 
+	ASSERT(inside && length);
 	// "operator>" ends with one that closes nothing.
 	if (end == name || end[-1] != '>' || strncmp(name, "operator", 8) == 0)
 		return false;
@@ -124,6 +129,7 @@ static void add_list(struct str *out, struct text *text, unsigned nesting)
 	const char *end = after > at && strchr(">)]}", after[-1]) ? after - 1 : after;
 	size_t length, from;
 
+	ASSERT(text->at < text->end && after <= text->end);
 	if (*text->at == '<' && out->length > 0 && out->text[out->length - 1] == '<')
 		str_add_char(out, ' ');
 	str_add_char(out, *text->at);
@@ -154,6 +160,7 @@ const char *spelling_base(const char *name)
 		{ "complex long double", "long double _Complex" },
 	};
 
+	ASSERT(name);
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (strcmp(name, names[i][0]) == 0)
 			return names[i][1];

@@ -348,6 +348,7 @@ static struct answer *answer_from_file(struct symbols *symbols, struct mapped *f
 			.module = file->path,
 			.offset = offset,
 			.inlined = i + 1 < answer->count,
+			.bare = place->bare,
 		};
 	}
 	*slot = (uintptr_t)answer;

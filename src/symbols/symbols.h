@@ -32,6 +32,7 @@ struct symbol {
 	const char *module;   // path of the module; "" for generated code
 	uint64_t offset;      // address in the module's file (what addr2line takes)
 	bool inlined;
+	bool bare; // nothing says which namespaces and classes `function` is in
 };
 
 // `reader` is borrowed for the life of the symbols.

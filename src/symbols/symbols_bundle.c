@@ -18,6 +18,9 @@
 
 enum { HEAD_BYTES = 24, ENTRY_BYTES = 16, PLACE_BYTES = 12, VERSION = 1 };
 
+// In a place's line, which no source file is long enough to need.
+#define BARE (UINT32_C(1) << 31)
+
 static const char magic[8] = { 'T', 'I', 'D', 'E', 'N', 'A', 'M', 'E' };
 
 bool symbols_bundle_open(struct symbols_bundle *bundle, const void *bytes, size_t size,
@@ -71,7 +74,8 @@ static bool add_places(const struct symbols_bundle *bundle, uint32_t first, uint
 			break;
 		place->function = find_text(bundle, bytes_get_u32(at));
 		place->file = find_text(bundle, bytes_get_u32(at + 4));
-		place->line = bytes_get_u32(at + 8);
+		place->line = bytes_get_u32(at + 8) & ~BARE;
+		place->bare = bytes_get_u32(at + 8) & BARE;
 	}
 	return true;
 }
@@ -183,7 +187,7 @@ void symbols_bundle_add(struct symbols_bundle_maker *maker, uint64_t offset,
 
 		bytes_put_u32(at, put_text(maker, place->function));
 		bytes_put_u32(at + 4, put_text(maker, place->file));
-		bytes_put_u32(at + 8, place->line);
+		bytes_put_u32(at + 8, (place->line & ~BARE) | (place->bare ? BARE : 0));
 		maker->places.size += PLACE_BYTES;
 	}
 }

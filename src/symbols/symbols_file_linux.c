@@ -222,6 +222,19 @@ static bool is_part_of(const char *symbol, const char *name)
 	return strncmp(symbol, name, length) == 0 && symbol[length] == '.';
 }
 
+// An inlined function by the symbol of its own code. What the compiler made for some calls alone
+// ("f.constprop.0") is named so, and is not what was inlined.
+static void name_by_copy(const struct symbols_file *file, struct place *place)
+{
+	const char *source, *name = symtab_find(&file->symtab, place->copy, &source);
+
+	ASSERT(place->copy > 0);
+	if (!name || strchr(name, '.'))
+		return;
+	place->function = name;
+	place->plain = place->bare = false;
+}
+
 void symbols_file_find(struct symbols_file *file, uint64_t offset, struct places *places)
 {
 	struct place *outer;
@@ -235,6 +248,9 @@ void symbols_file_find(struct symbols_file *file, uint64_t offset, struct places
 	// One place at least, with no name yet.
 	if (!file->debuginfo || !debuginfo_find(file->debuginfo, offset, places))
 		places_add(places);
+	for (size_t i = 0; i < places->count; i++)
+		if (places->items[i].copy > 0)
+			name_by_copy(file, &places->items[i]);
 	// Symbols name functions that have code of their own, so the outermost one.
 	outer = &places->items[places->count - 1];
 	// `plain`: the DWARF names it as C does, without types; the symbol of a C++ function has
@@ -245,6 +261,7 @@ void symbols_file_find(struct symbols_file *file, uint64_t offset, struct places
 	if (!name || (outer->function && is_part_of(name, outer->function)))
 		return;
 	outer->function = name;
+	outer->bare = false;
 	if (!outer->file)
 		outer->file = source;
 }

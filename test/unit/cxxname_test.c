@@ -90,6 +90,16 @@ TEST(cxxname_shortens_in_the_order_of_what_is_missed_least)
 	}
 }
 
+TEST(cxxname_leaves_out_return_types_of_templates_alone)
+{
+	CHECK_STR("ns::f<int>(long) const", cxxname_scoped("void ns::f<int>(long) const"));
+	CHECK_STR("ns::f(long)", cxxname_scoped("ns::f(long)"));
+	CHECK_STR("operator new(unsigned long)", cxxname_scoped("operator new(unsigned long)"));
+	CHECK_STR("ns::s::operator bool() const", cxxname_scoped("ns::s::operator bool() const"));
+	CHECK_STR("main", cxxname_scoped("main"));
+	CHECK_STR("", cxxname_scoped(""));
+}
+
 TEST(cxxname_never_exceeds_the_width_and_reads_no_byte_too_far)
 {
 	static const char alphabet[] = "ab:<>(){}[] ,~*&operator new()->…";

@@ -72,6 +72,32 @@ TEST(frame_filter_of_several_expressions_wants_any_and_refuses_any)
 	check_passes(WORDS(), WORDS("main"), "x--x-");
 }
 
+TEST(frame_filter_asks_functions_of_templates_without_their_return_type_too)
+{
+	static const char of_template[] = "process p\n"
+					  "thread t p\n"
+					  "stack s1 \"void ns::made<int>(long)\"\n"
+					  "end\n";
+	static const struct {
+		const char *text;
+		bool passes;
+	} cases[] = { { "^ns::made<", true }, { "^void ns", true }, { "^made", false } };
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct reader *reader = assembled_open(of_template);
+		struct names *names = names_new(reader, NULL);
+		struct frame_filter *filter = frame_filter_new(reader, names);
+		struct err err = { 0 };
+
+		CHECK(frame_filter_add(filter, cases[i].text, FRAME_FILTER_WANTED, &err));
+		CHECK_EQ(cases[i].passes, frame_filter_passes(filter, 1));
+		CHECK_EQ(0, frame_filter_bare(filter));
+		frame_filter_free(filter);
+		names_free(names);
+		reader_close(reader);
+	}
+}
+
 TEST(frame_filter_says_what_is_wrong_with_an_expression)
 {
 	struct reader *reader = assembled_open(trace);

@@ -19,14 +19,14 @@ static void add(struct symbols_bundle_maker *maker, uint64_t offset, const struc
 static uint8_t *make(size_t *size)
 {
 	static const struct place inlined[] = {
-		{ .function = "_Z5innerv", .file = "/a/inner.h", .line = 3 },
+		{ .function = "_Z5innerv", .file = "/a/inner.h", .line = 3, .bare = true },
 		{ .function = "outer", .file = "/a/outer.c", .line = 40 }
 	};
 	static const struct place plain[] = {
 		{ .function = "outer", .file = "/a/outer.c", .line = 41 }
 	};
 	static const struct place no_line[] = { { .function = "from_the_symbol_table" } };
-	static const struct place no_name[] = { { .file = "/a/outer.c", .line = UINT32_MAX } };
+	static const struct place no_name[] = { { .file = "/a/outer.c", .line = INT32_MAX } };
 	struct symbols_bundle_maker *maker = symbols_bundle_maker_new();
 	uint8_t *bytes;
 
@@ -53,6 +53,7 @@ TEST(what_was_packed_is_what_is_read)
 	CHECK_STR("_Z5innerv", places.items[0].function);
 	CHECK_STR("/a/inner.h", places.items[0].file);
 	CHECK_EQ(3, places.items[0].line);
+	CHECK(places.items[0].bare && !places.items[1].bare);
 	CHECK_STR("outer", places.items[1].function);
 	CHECK_EQ(40, places.items[1].line);
 
@@ -65,7 +66,7 @@ TEST(what_was_packed_is_what_is_read)
 	places_clear(&places);
 	CHECK(symbols_bundle_find(&bundle, UINT64_MAX, &places));
 	CHECK(places.items[0].function == NULL);
-	CHECK_EQ(UINT32_MAX, places.items[0].line);
+	CHECK_EQ(INT32_MAX, places.items[0].line);
 
 	places_clear(&places);
 	CHECK(symbols_bundle_find(&bundle, 0x5000, &places));

@@ -237,6 +237,60 @@ TEST(names_are_whole_in_every_form_of_dwarf)
 	check_scopes("-std=c++20 -O2 -g", "sh -c '! command -v dwz || dwz $0' > /dev/null", true);
 }
 
+// Is there an inlined function of that name in the program, and is it bare?
+static bool find_inlined(struct fixture *fixture, const char *name, bool bare)
+{
+	uint64_t start, end;
+	bool found = false;
+
+	oracle_text(fixture->path, &start, &end);
+	for (uint64_t at = start; at < end; at++) {
+		struct places places = { 0 };
+
+		symbols_file_find(fixture->file, at, &places);
+		for (size_t i = 0; i + 1 < places.count; i++) {
+			const char *function = places.items[i].function;
+			char *shown = function ? demangle(function) : NULL;
+
+			if (function && strcmp(shown ? shown : function, name) == 0 &&
+			    places.items[i].bare == bare)
+				found = true;
+			mem_free(shown);
+		}
+		places_fini(&places);
+	}
+	return found;
+}
+
+TEST(inlined_functions_with_little_debug_information_have_the_names_of_their_own_code)
+{
+	static const struct {
+		const char *compiler, *flags;
+		bool little;  // debug information: no scopes
+		bool no_copy; // and the function's own code has none
+	} forms[] = {
+		{ "g++", "-O2 -g", false, false },
+		{ "g++", "-O2 -g1", true, false },
+		{ "clang++", "-O2 -g1", true, true },
+		{ "clang++", "-O2 -gline-tables-only", true, true },
+	};
+	static const char both[] = "ns::(anonymous namespace)::both(int)";
+	static const char only[] = "ns::(anonymous namespace)::only(int)";
+
+	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+		struct fixture fixture;
+
+		if (strcmp(forms[i].compiler, "clang++") == 0 &&
+		    access("/usr/bin/clang++", X_OK) != 0)
+			continue;
+		fixture_open(&fixture, build(forms[i].compiler, forms[i].flags,
+					     "test/programs/symbols_bare.cpp"));
+		CHECK(find_inlined(&fixture, forms[i].no_copy ? "both" : both, forms[i].no_copy));
+		CHECK(find_inlined(&fixture, forms[i].little ? "only" : only, forms[i].little));
+		fixture_close(&fixture);
+	}
+}
+
 TEST(addresses_all_over_libc_are_named_as_addr2line_names_them)
 {
 	const char *path = "/usr/lib/x86_64-linux-gnu/libc.so.6";

@@ -146,6 +146,16 @@ const char *cxxname_base(const char *text, size_t *length)
 	return text + parts.start;
 }
 
+const char *cxxname_scoped(const char *text)
+{
+	size_t length;
+	const char *base = cxxname_base(text, &length);
+	// Those of templates end at their arguments, and parameters follow.
+	bool template = length > 0 && base[length - 1] == '>' && base[length] == '(';
+
+	return template ? base : text;
+}
+
 // Bytes that continue a code point do not count. Wide characters take two columns on a terminal and
 // are counted as one, so such a line may be longer.
 size_t cxxname_columns(const char *text)

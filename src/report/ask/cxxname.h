@@ -11,6 +11,11 @@
 // "void ns::f<int>(long) const" -> "ns::f<int>". Borrowed from `text`, `*length` bytes long.
 const char *cxxname_base(const char *text, size_t *length);
 
+// `text` from where its namespaces and classes begin, so that '^std::' finds all. Only functions of
+// templates have a return type in front: "void std::sort<int*>(int*, int*)" ->
+// "std::sort<int*>(int*, int*)". Any other is as it was.
+const char *cxxname_scoped(const char *text);
+
 // Append `text` to `out` in at most `width` columns (at least 8). Long spellings of the standard
 // library's types and default template arguments go first; what is still too long loses its
 // return type, its parameters, its template arguments, its outer namespaces, in this order.

@@ -7,6 +7,7 @@
 
 #include "base/expression.h"
 #include "base/mem.h"
+#include "report/ask/cxxname.h"
 
 #include <string.h>
 
@@ -29,6 +30,8 @@ struct frame_filter {
 	uint8_t *frames; // what each frame matches, once KNOWN
 	size_t frames_count;
 	size_t named, nameless; // frames that were matched
+	size_t bare;            // of the named ones: in a function whose namespaces are not known
+	bool scopes;            // an expression asks for namespaces, or for where a name begins
 	uint8_t *stacks;        // what each stack and its callers match, once KNOWN
 	size_t stacks_count;
 };
@@ -69,6 +72,7 @@ bool frame_filter_add(struct frame_filter *filter, const char *expression,
 	added->text = expression;
 	added->met = false;
 	filter->kinds |= (uint8_t)(1u << kind);
+	filter->scopes |= kind != FRAME_FILTER_MODULE && strpbrk(expression, "^:(");
 	filter->count++;
 	return true;
 }
@@ -84,12 +88,19 @@ static uint8_t *extend(uint8_t *known, size_t *known_count, size_t count)
 	return known;
 }
 
-// A frame without a name matches no expression of functions.
+// A frame without a name matches no expression of functions. The return type that a function of a
+// template has in front is no part of what '^' is asked of, and may be asked for as well.
 static bool matches(const struct wanted *wanted, const struct symbol *symbol)
 {
-	const char *text = wanted->kind == FRAME_FILTER_MODULE ? symbol->module : symbol->function;
+	bool module = wanted->kind == FRAME_FILTER_MODULE;
+	const char *text = module ? symbol->module : symbol->function, *scoped;
 
-	return text && expression_matches(wanted->expression, text);
+	if (!text)
+		return false;
+	if (expression_matches(wanted->expression, text))
+		return true;
+	scoped = module ? text : cxxname_scoped(text);
+	return scoped != text && expression_matches(wanted->expression, scoped);
 }
 
 // All functions of the frame, those inlined too, and all expressions, once.
@@ -103,6 +114,12 @@ static uint8_t match_frame(struct frame_filter *filter, frame_id frame)
 		return filter->frames[frame];
 	symbols = names_find(filter->names, frame, &count);
 	*(symbols->function ? &filter->named : &filter->nameless) += 1;
+	// Once for a frame, however many of its functions are so.
+	for (size_t i = 0; i < count; i++)
+		if (symbols[i].bare) {
+			filter->bare++;
+			break;
+		}
 	for (size_t i = 0; i < count; i++)
 		for (size_t e = 0; e < filter->count; e++)
 			if (matches(&filter->wanted[e], &symbols[i])) {
@@ -143,6 +160,11 @@ size_t frame_filter_nameless(const struct frame_filter *filter, size_t *frames)
 	ASSERT(frames);
 	*frames = filter->named + filter->nameless;
 	return filter->nameless;
+}
+
+size_t frame_filter_bare(const struct frame_filter *filter)
+{
+	return filter->scopes ? filter->bare : 0;
 }
 
 const char *frame_filter_unmet(struct frame_filter *filter, enum frame_filter_kind *kind)

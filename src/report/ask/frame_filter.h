@@ -31,5 +31,9 @@ const char *frame_filter_unmet(struct frame_filter *filter, enum frame_filter_ki
 // How many frames of the stacks that were asked for have no function's name; *frames: of so many.
 size_t frame_filter_nameless(const struct frame_filter *filter, size_t *frames);
 
+// How many of them are in a function of which only the last part of the name is known, if an
+// expression asks for more ("^ns::"): it may miss them.
+size_t frame_filter_bare(const struct frame_filter *filter);
+
 // Whether allocations with this stack count. A query's `stack`; the context is the filter.
 bool frame_filter_passes(void *filter, stack_id stack);

@@ -88,8 +88,25 @@ static void warn_of_none(struct query_context *asked)
 			STR_COUNT(nameless), STR_COUNT(frames));
 }
 
+// Of what was inlined only the last part of a name is known where debug information is little.
+static void warn_of_bare(struct query_context *asked)
+{
+	size_t frames = 0, bare;
+
+	frame_filter_nameless(asked->selection.filter, &frames);
+	bare = frame_filter_bare(asked->selection.filter);
+	if (bare > 0)
+		query_context_warn(asked,
+				   "%s of %s frames in question are in inlined functions whose "
+				   "namespaces and classes are not known (compiled with -g1): "
+				   "--frame may miss them",
+				   STR_COUNT(bare), STR_COUNT(frames));
+}
+
 void query_context_matched(struct query_context *asked, uint64_t count)
 {
+	if (asked->selection.filter)
+		warn_of_bare(asked);
 	if (count == 0 && query_narrows(&asked->selection.query))
 		warn_of_none(asked);
 	else if (asked->selection.filter)
