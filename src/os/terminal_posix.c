@@ -3,6 +3,7 @@
 #include "os/terminal.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -28,9 +29,15 @@ unsigned terminal_columns(void)
 	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-// Where our parent ignores SIGPIPE, a closed pipe would be an error and a message.
+// Where our parent ignores SIGPIPE, a closed pipe would be an error and a message. What goes to a
+// file or a pipe is written many pages at a time: by itself the C library does it page by page, and
+// rows may be hundreds of megabytes.
 void terminal_begin(bool keep_signals)
 {
+	static char buffer[1 << 17];
+
 	if (!keep_signals)
 		signal(SIGPIPE, SIG_DFL);
+	if (!terminal_is())
+		setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
 }
