@@ -139,6 +139,31 @@ static bool exec_only_asks(const struct exec_ask *ask)
 	return false;
 }
 
+#ifdef __NR_getuid32
+#define EXEC_NR(name) __NR_##name##32
+#else
+#define EXEC_NR(name) __NR_##name
+#endif
+
+// Whether the file gives rights that its caller does not have.
+static bool exec_gives_rights(long fd, const struct kernel_file *file)
+{
+	return file->mode & EXEC_SETUID ||
+	       (file->mode & (EXEC_SETGID | EXEC_GROUP_EXECUTE)) ==
+		       (EXEC_SETGID | EXEC_GROUP_EXECUTE) ||
+	       (kernel(EXEC_NR(getuid)) != 0 &&
+		kernel(__NR_fgetxattr, fd, "security.capability", 0, 0) > 0);
+}
+
+// Where the caller's real and effective ids differ, the kernel says to the image what it says to
+// one whose file gives rights (AT_SECURE), and a linker loads nothing then that LD_PRELOAD names by
+// a path.
+static bool exec_ids_differ(void)
+{
+	return kernel(EXEC_NR(getuid)) != kernel(EXEC_NR(geteuid)) ||
+	       kernel(EXEC_NR(getgid)) != kernel(EXEC_NR(getegid));
+}
+
 // Whether the image will not load the recorder, and why (enum note_exec). `*can`: there is one that
 // has something to tell.
 //
@@ -172,10 +197,9 @@ static uint32_t exec_look(const struct exec_ask *ask, struct library_image *imag
 		reason = NOTE_EXEC_OK;
 		*can = !exec_only_asks(ask);
 	}
-	kernel(__NR_close, fd);
-	if (file.mode & EXEC_SETUID ||
-	    (file.mode & (EXEC_SETGID | EXEC_GROUP_EXECUTE)) == (EXEC_SETGID | EXEC_GROUP_EXECUTE))
+	if (exec_gives_rights(fd, &file) || (reason == NOTE_EXEC_OK && exec_ids_differ()))
 		reason = NOTE_EXEC_SETUID;
+	kernel(__NR_close, fd);
 	if (reason == NOTE_EXEC_OK && !library_exists(*image))
 		reason = NOTE_EXEC_32_BIT;
 	if (reason == NOTE_EXEC_OK && !library_readable(*image))

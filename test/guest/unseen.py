@@ -92,6 +92,29 @@ def an_image_whose_environment_names_another_recording_is_told_of():
 
 
 @test
+def an_image_that_has_other_rights_than_its_parent_is_told_of_with_the_reason():
+    """Of a file with capabilities, which no user but root gets without; and where the parent's ids differ."""
+    need_root()
+    parent = os.path.abspath(".")
+    while parent != "/":
+        os.chmod(parent, os.stat(parent).st_mode | 0o011)
+        parent = os.path.dirname(parent)
+    os.chmod(".", 0o777)
+    for path in (TIDEMARK, LIBRARY, "/bin/echo"):
+        shutil.copy(path, ".")
+    try:  # VFS_CAP_REVISION_2, effective: CAP_NET_RAW
+        os.setxattr("echo", "security.capability", struct.pack("<5I", 0x02000001, 1 << 13, 0, 0, 0))
+    except OSError as err:
+        raise Skip(f"the file system has no capabilities: {err}") from err
+    nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    for words in ([*nobody, "./tidemark"], [TIDEMARK]):
+        starts = "./echo ready; exit 0" if words != [TIDEMARK] else "setpriv --euid=65534 /bin/echo ready; exit 0"
+        ended = run([*words, "record", "--force", "-o", "t.tide", "sh", "-c", starts])
+        equal((0, "ready\n"), (ended.code, ended.out), ended.err)
+        check_told(ended, "echo", "other privileges")
+
+
+@test
 def an_image_that_has_no_descriptor_left_is_told_of_with_the_reason():
     for bits in ("ulimit -n 4; exec", "ulimit -n 5; exec 4</dev/null; exec"):
         ended = record(["sh", "-c", f"{bits} {' '.join(PROGRAM)}"], "--force")
