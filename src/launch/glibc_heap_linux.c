@@ -327,27 +327,29 @@ struct glibc_heap_tls {
 };
 
 // A tcache is found by what it must be: a block of the right size, whose counts agree with its
-// lists. Each word below the thread pointer is tried; by chance none is one in all threads.
-static void glibc_heap_look_for_tcache(struct glibc_heap_walk *walk, uint64_t base,
+// lists. Each of `most` words below the thread pointer is tried, as far as they can be read; by
+// chance none is one in all threads.
+static void glibc_heap_look_for_tcache(struct glibc_heap_walk *walk, uint64_t base, size_t most,
 				       struct glibc_heap_tls *seen)
 {
-	static uint64_t words[GLIBC_HEAP_TLS_WORDS];
-	size_t count = GLIBC_HEAP_TLS_WORDS;
+	uint64_t words[GLIBC_HEAP_TLS_PART];
 
-	while (count > 1 && !glibc_heap_words(walk, base - walk->word * count, words, count))
-		count /= 2; // not all of it may be there
-	for (size_t i = 1; i <= count; i++) {
-		unsigned found = glibc_heap_read_tcache(walk, words[count - i], NULL);
+	for (size_t below = GLIBC_HEAP_TLS_PART; below <= most; below += GLIBC_HEAP_TLS_PART) {
+		if (!glibc_heap_words(walk, base - walk->word * below, words, GLIBC_HEAP_TLS_PART))
+			return;
+		for (size_t i = 0; i < GLIBC_HEAP_TLS_PART; i++) {
+			unsigned found = glibc_heap_read_tcache(walk, words[i], NULL);
 
-		seen[i].threads += found > 0;
-		seen[i].blocks += found > 0 ? found - 1 : 0;
+			seen[below - i].threads += found > 0;
+			seen[below - i].blocks += found > 0 ? found - 1 : 0;
+		}
 	}
 }
 
-// All threads have theirs at the same distance from the thread pointer: where most have one.
-static bool glibc_heap_walk_tcaches(struct glibc_heap_walk *walk)
+// How many words below the thread pointer most threads have a tcache, of `most`; 0: none has one.
+static size_t glibc_heap_find_tcache(struct glibc_heap_walk *walk, size_t most)
 {
-	struct glibc_heap_tls seen[GLIBC_HEAP_TLS_WORDS + 1] = { 0 };
+	struct glibc_heap_tls *seen = mem_alloc(most + 1, sizeof(*seen));
 	const struct tracee *tracee = walk->tracee;
 	size_t best = 0;
 
@@ -355,12 +357,27 @@ static bool glibc_heap_walk_tcaches(struct glibc_heap_walk *walk)
 		if (!tracee->threads[i].gone &&
 		    narrow_thread_pointer(&tracee->threads[i].registers))
 			glibc_heap_look_for_tcache(
-				walk, narrow_thread_pointer(&tracee->threads[i].registers), seen);
-	for (size_t i = 1; i <= GLIBC_HEAP_TLS_WORDS; i++)
+				walk, narrow_thread_pointer(&tracee->threads[i].registers), most,
+				seen);
+	for (size_t i = 1; i <= most; i++)
 		if (seen[i].threads > seen[best].threads ||
 		    (seen[i].threads == seen[best].threads && seen[i].blocks > seen[best].blocks))
 			best = i;
-	if (!seen[best].threads) // who has allocated has one
+	mem_free(seen);
+	return best;
+}
+
+// All threads have theirs at the same distance from the thread pointer: where most have one. The
+// program's own thread-local variables come before libc's: haproxy has 43,084 bytes of them. So
+// where nothing is found near, it is looked for farther away, where other things are, too.
+static bool glibc_heap_walk_tcaches(struct glibc_heap_walk *walk)
+{
+	const struct tracee *tracee = walk->tracee;
+	size_t best = glibc_heap_find_tcache(walk, GLIBC_HEAP_TLS_WORDS);
+
+	if (!best)
+		best = glibc_heap_find_tcache(walk, GLIBC_HEAP_TLS_WORDS_MAX);
+	if (!best) // who has allocated has one
 		return walk->cached_max == 0 || walk->heap->count == 0 ||
 		       glibc_heap_fail(walk, "no thread's cache of free blocks was found");
 	for (size_t i = 0; i < tracee->count; i++) {

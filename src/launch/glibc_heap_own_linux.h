@@ -42,11 +42,13 @@ enum {
 	GLIBC_HEAP_LIST_MAX = 1 << 22,   // chunks: a longer list is taken for a circle
 	GLIBC_HEAP_ARENAS_MAX = 1 << 14, // likewise
 	GLIBC_HEAP_TLS_WORDS = 1024,     // below the thread pointer
-	GLIBC_HEAP_TCACHE_BINS = 64,     // lists of a thread's own, one a size
-	GLIBC_HEAP_MANGLED_SINCE = 32,   // 2.32: links of lists are mixed with their place
-	GLIBC_HEAP_WIDE_SINCE = 30,      // 2.30: counts of a tcache have 16 bits
-	GLIBC_HEAP_PAGES_SINCE = 35,     // 2.35: mp_ knows of huge pages
-	GLIBC_HEAP_MINOR_MIN = 27,       // the oldest version whose layout is known: 2.27
+	GLIBC_HEAP_TLS_WORDS_MAX = 1 << 16,
+	GLIBC_HEAP_TLS_PART = 128,     // that are read at once
+	GLIBC_HEAP_TCACHE_BINS = 64,   // lists of a thread's own, one a size
+	GLIBC_HEAP_MANGLED_SINCE = 32, // 2.32: links of lists are mixed with their place
+	GLIBC_HEAP_WIDE_SINCE = 30,    // 2.30: counts of a tcache have 16 bits
+	GLIBC_HEAP_PAGES_SINCE = 35,   // 2.35: mp_ knows of huge pages
+	GLIBC_HEAP_MINOR_MIN = 27,     // the oldest version whose layout is known: 2.27
 };
 
 // What is at hand while one process is read, whose threads are all stopped. Addresses are those of

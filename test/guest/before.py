@@ -85,9 +85,9 @@ def report():
     return json.loads(run([TIDEMARK, "report", "--json", "t.tide"]).out)
 
 
-def still(*arguments):
+def still(*arguments, made=None):
     """Attach while it waits: the preload's table is what it was then."""
-    running = Running([program("before"), *map(str, arguments)]).ready()
+    running = Running([made or program("before"), *map(str, arguments)]).ready()
     ended = record(running)
     known = known_to(running)
     compare(known, read_before())
@@ -105,6 +105,17 @@ def blocks_of_one_thread_are_found_all_and_no_others():
 @test
 def blocks_of_arenas_and_of_threads_that_have_ended():
     still(5)
+
+
+@test
+def blocks_of_a_program_with_large_thread_local_variables():
+    """libc's own, where a thread's cache of free blocks is, are below those."""
+    with open("tls.c", "w", encoding="ascii") as file:
+        file.write("__thread char tls_room[100 << 10];\n")
+    made = run(["gcc", f"-m{BITS}", "-w", "-O1", "-pthread", "-o", "large", os.path.join(SOURCE, "test/programs/before.c"), "tls.c"])
+    equal(0, made.code, made.err)
+    for threads in (0, 3):
+        still(threads, made="./large")
 
 
 @test
