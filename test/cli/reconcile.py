@@ -346,6 +346,20 @@ def what_cannot_be_answered_is_refused_in_one_line():
 
 
 @test
+def what_the_main_threads_stack_has_grown_by_is_a_stack_s():
+    """It grows without a call, and no farther than to a mapping that is known."""
+    for own, wanted in ((0x7d0000, (40, 0, 0)), (0x7f0000, (20, 4, 16))):
+        path = assemble(f"grown{own}", "\n".join([
+            "process p pid=7", "thread t p tid=7", 'file stack "[stack]"', "stack a make_a < main",
+            f"@1 t mmap a {hex(own)} 0x4000 prot=rw flags=private|anonymous",
+            "@1 t mapped 0x800000 0x8000 prot=rw flags=private|anonymous|growsdown file=stack origin=kernel",
+            "snapshot p reason=exit at=15 began=2 ended=2 rss=163840 rss-max=163840",
+            "mapping 0x7e0000-0x808000 prot=rw file=stack rss=163840", "pages 0x7e0000-0x808000", "end"]))
+        lines = lines_of(reconcile(path))
+        equal(wanted, tuple(lines[line] // PAGE for line in ("stacks", "program", "unexplained")))
+
+
+@test
 def a_list_of_mappings_that_was_not_there_yet_is_named():
     """Of an attached process the list may come with its first call, and the snapshot before that."""
     for mapped in (False, True):

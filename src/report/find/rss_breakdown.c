@@ -176,14 +176,30 @@ static void add_free(struct rss_breakdown *rss_breakdown, const struct range *ra
 							: RSS_BREAKDOWN_FREE_ARENAS] += bytes - top;
 }
 
-// What of a mapping is resident and no block's. `*first` is the first place that may reach into it:
-// ranges rise, so it only goes on, but a place that reaches over the end is also the next range's.
+// Where a range begins. The kernel lets the main thread's stack grow downwards without a call, so
+// that is asked of the snapshot's list. `below`: where the range before it ends.
+static uint64_t begin_of(const struct range *range, enum space_owner owner,
+			 const struct trace_snapshot *snapshot, uint64_t below)
+{
+	for (uint32_t i = 0; owner == SPACE_MAIN_STACK && i < snapshot->mappings_count; i++) {
+		const struct trace_mapping *mapping = &snapshot->mappings[i];
+
+		if (mapping->file == range->file && mapping->start < range->start &&
+		    mapping->end > range->start)
+			return mapping->start > below ? mapping->start : below;
+	}
+	return range->start;
+}
+
+// What of a mapping is resident and no block's, from `begin` on. `*first` is the first place that
+// may reach into it: ranges rise, so it only goes on, but a place that reaches over the end is also
+// the next range's.
 static void add_mapping(struct rss_breakdown *rss_breakdown, const struct range *range,
-			const struct chunk_extent *chunk_extent, size_t *first,
+			uint64_t begin, const struct chunk_extent *chunk_extent, size_t *first,
 			const struct pages *pages)
 {
 	const struct space *space = present_space(rss_breakdown->asked->present);
-	uint64_t bytes = pages_between(pages, range->start, range->end);
+	uint64_t bytes = pages_between(pages, begin, range->end);
 	enum rss_breakdown_line line = line_of_owner[space_owner(space, range)];
 	size_t last = SIZE_MAX;
 
@@ -212,8 +228,8 @@ SORT_ORDER(by_line_then_largest, struct rss_breakdown_row, SORT_RISES(line), SOR
 // claimed first: mappings that were made for them since count as the allocator's.
 static void divide(struct rss_breakdown *rss_breakdown, const struct trace_snapshot *snapshot)
 {
-	const struct ranges *ranges =
-		space_ranges(present_space(rss_breakdown->asked->present), snapshot->process);
+	const struct space *space = present_space(rss_breakdown->asked->present);
+	const struct ranges *ranges = space_ranges(space, snapshot->process);
 	struct pages pages;
 	struct chunk_extent own = { 0 }, *chunk_extent = rss_breakdown->of_plateau;
 	const struct range *range;
@@ -233,7 +249,9 @@ static void divide(struct rss_breakdown *rss_breakdown, const struct trace_snaps
 	rss_breakdown->blocks = chunk_extent->count;
 	add_blocks(rss_breakdown, chunk_extent, &pages);
 	for (uint64_t at = 0; (range = ranges_from(ranges, at)); at = range->end)
-		add_mapping(rss_breakdown, range, chunk_extent, &first, &pages);
+		add_mapping(rss_breakdown, range,
+			    begin_of(range, space_owner(space, range), snapshot, at), chunk_extent,
+			    &first, &pages);
 	for (int line = 0; line < RSS_BREAKDOWN_LINES; line++)
 		known += rss_breakdown->lines[line];
 	// A heap block in no known mapping is live all the same, so that this may be less than
