@@ -12,6 +12,7 @@
 #pragma once
 
 #include "base/err.h"
+#include "wire/attach.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -104,7 +105,10 @@ struct tracee_loan {
 	size_t vectors_size;
 };
 
-enum { TRACEE_STACK_BYTES = 512 << 10, TRACEE_PARAMETERS_AT = 64 }; // from `stack` on, for callers
+enum {
+	TRACEE_STACK_BYTES = ATTACH_STACK_BYTES,
+	TRACEE_PARAMETERS_AT = 64
+}; // from `stack` on, for callers
 
 // Borrow a stopped thread. `gate` as above. False: it cannot be.
 bool tracee_borrow(struct tracee_loan *loan, struct tracee_thread *thread, uint64_t gate,

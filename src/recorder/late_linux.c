@@ -355,14 +355,20 @@ static uint32_t late_stop(void)
 
 // The first lane has what was mapped before (vm_begin). Without it nothing would be known of the
 // memory of a program that waits.
-static uint32_t late_list_mappings(void)
+//
+// The stack that it runs on is in the list, and unmapped when it returns: it is none of the
+// program's memory.
+static uint32_t late_list_mappings(const struct attach_call *call)
 {
+	const void *stack = (const void *)((uintptr_t)call & ~(uintptr_t)(KERNEL_PAGE - 1));
 	struct vm_write_door door;
 
 	if (!late_session())
 		return ATTACH_IDLE;
+	vm_own(stack, ATTACH_STACK_BYTES, false);
 	door = vm_write_enter();
 	vm_write_leave(&door);
+	vm_own(stack, ATTACH_STACK_BYTES, true);
 	return ATTACH_DONE;
 }
 
@@ -390,7 +396,7 @@ void tidemark_late_v1(struct attach_call *call)
 		call->status = late_stop();
 		break;
 	case ATTACH_LIST:
-		call->status = late_list_mappings();
+		call->status = late_list_mappings(call);
 		break;
 	default:
 		call->status = late_session() ? ATTACH_DONE : ATTACH_IDLE;

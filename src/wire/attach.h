@@ -36,6 +36,9 @@ enum attach_verb {
 	ATTACH_LIST = 5,  // write what is mapped: it records, and all threads are stopped
 };
 
+// What the launcher maps for a call, with the struct near its start: the stack of the call.
+enum { ATTACH_STACK_BYTES = 512 << 10 };
+
 // What it answers, with which of the verbs.
 enum attach_status {
 	ATTACH_DONE = 1,    // what was asked for was done

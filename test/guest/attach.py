@@ -179,6 +179,10 @@ def the_memory_of_a_program_that_waits_is_known():
     check("mapped before it was attached to" in text, text)
     [process] = json.loads(run([TIDEMARK, "info", "--json", "t.tide"]).out)["processes"]
     equal(1, process["threads"], "threads, of which one was made to list the mappings")
+    # The stack of the call that made the list is none of the program's memory, and gone.
+    attach(running, "--rss-exact", "--duration", "300ms")
+    text = " ".join(run([TIDEMARK, "report", "t.tide"]).out.split())
+    check("should be mapped that is not" not in text, text[:1000])
     running.go_on()
     running.end(7)
 
