@@ -181,7 +181,12 @@ def an_arena_whose_heap_has_no_whole_pages_is_said():
                 size, = struct.unpack(code, memory.read(word))
                 memory.seek(start + 2 * word)
                 memory.write(struct.pack(code, size + by))
-        heaps = [start for start in starts if start % heap_bytes == 0]
+        def size_of(start):
+            memory.seek(start + 2 * word)
+            return struct.unpack(code, memory.read(word))[0]
+        # Of 32 bits other memory may begin at a whole MiB, too.
+        heaps = [start for start in starts if start % heap_bytes == 0 and 0 < size_of(start) <= heap_bytes
+                 and size_of(start) % 4096 == 0]
         check(heaps, "no arenas")
         change(-16)
         ended = run([TIDEMARK, "record", "-p", str(running.pid), "-o", "t.tide", "--duration", "50ms"])
