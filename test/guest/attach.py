@@ -580,7 +580,7 @@ def a_filter_that_comes_later_is_made_room_for():
         for how in ("prctl", "syscall"):
             running = Running(["./filters", how]).ready()
             recording = Running([TIDEMARK, "record", "-p", str(running.pid), "-o", "t.tide", "-f"])
-            check("attached" in recording.process.stderr.readline(), "it is not attached to")
+            check(any("attached" in line for line in recording.process.stderr), "it is not attached to")
             running.go_on().ready()
             os.kill(recording.pid, signal.SIGINT)
             said = recording.process.communicate(timeout=PATIENCE_SECONDS)[1]
