@@ -694,9 +694,12 @@ static void accept_visitors(struct door *door, int listen_fd)
 		accept_visitors(door, door->listen_fd);
 	for (;;) {
 		struct visitor *visitor;
-		int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		int fd;
 
+		atomic_fetch_add(&door->busy, 1); // first, or it is nowhere for a moment
+		fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd < 0) {
+			atomic_fetch_sub(&door->busy, 1);
 			if (errno == EAGAIN)
 				forget_killed(door);
 			return;
@@ -707,7 +710,6 @@ static void accept_visitors(struct door *door, int listen_fd)
 			// the silent ones, of which 128 at once are no accident.
 			send_away(door, &door->visitors[0]);
 		visitor = &door->visitors[door->visitors_count++];
-		atomic_fetch_add(&door->busy, 1);
 		*visitor = (struct visitor){ .fd = fd, .since_ns = tick_now(door->tick) };
 		hear(door, visitor);
 		// Still there: silent so far.
