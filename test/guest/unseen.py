@@ -480,6 +480,7 @@ def a_heap_of_gos_is_said_to_be_in_no_figure():
     check("Go, by its own functions" in run([TIDEMARK, "info", "t.tide"]).out, "info")
     said = " ".join(run([TIDEMARK, "report", "t.tide"]).out.split())
     check("own heap: what its garbage collector gives out is in no figure" in said, said)
+    check("programs that it starts without our LD_PRELOAD" in said, said)
 
 
 DOT_NET = """

@@ -15,6 +15,11 @@
 // have the program's environment, so what depends on that is said with its condition.
 const char *own_heap_of(const struct trace_process *process)
 {
+	// Of Linux alone, where the program's path begins with a slash.
+	static const char *const go =
+		"what its garbage collector gives out is in no figure, only what C code allocates; "
+		"its own profile (runtime/pprof) has it; programs that it starts without our "
+		"LD_PRELOAD and TIDEMARK_SESSION in their environment are not recorded";
 	static const struct {
 		const char *begins, *heap;
 	} heaps[] = {
@@ -32,7 +37,10 @@ const char *own_heap_of(const struct trace_process *process)
 
 	for (size_t i = 0; process->interpreter && i < sizeof(heaps) / sizeof(*heaps); i++)
 		if (strncmp(process->interpreter, heaps[i].begins, strlen(heaps[i].begins)) == 0)
-			return heaps[i].heap;
+			return strcmp(heaps[i].begins, "Go") == 0 && process->exe &&
+					       *process->exe == '/'
+				       ? go
+				       : heaps[i].heap;
 	return NULL;
 }
 
