@@ -353,6 +353,56 @@ def versions_that_are_not_known_are_refused():
                   "the heap of mimalloc 2.1.2 has a layout that is not known")
 
 
+BUMP = """
+#include <stddef.h>
+#include <string.h>
+
+static char room[1 << 24];
+static size_t used;
+
+void *malloc(size_t size)
+{
+	size_t *block = (size_t *)(room + __atomic_fetch_add(&used, (size + 31) & ~(size_t)15, __ATOMIC_RELAXED));
+
+	*block = size;
+	return block + 2;
+}
+
+void free(void *block)
+{
+}
+
+void *calloc(size_t count, size_t size)
+{
+	return malloc(count * size);
+}
+
+void *realloc(void *block, size_t size)
+{
+	void *to = malloc(size);
+
+	return block ? memcpy(to, block, ((size_t *)block)[-2] < size ? ((size_t *)block)[-2] : size) : to;
+}
+"""
+
+
+@test
+def an_allocator_without_a_name_is_said_by_its_file():
+    if BITS != 64:
+        raise Skip("one preload of 64 bits is enough")
+    with open("bump.c", "w", encoding="ascii") as file:
+        file.write(BUMP)
+    made = run(["gcc", "-O1", "-fno-builtin", "-fPIC", "-shared", "-o", "libbump.so", "bump.c"])
+    equal(0, made.code, made.err)
+    running = Running(["sh", "-c", "echo ready; read line; exit 7"], LD_PRELOAD=os.path.abspath("libbump.so")).ready()
+    ended = run([TIDEMARK, "record", "-p", str(running.pid), "-o", "t.tide", "-f", "--duration", "50ms"])
+    equal(0, ended.code, ended.err)
+    warning, = [line for line in report()["trace"]["warnings"] if "had before" in line or "blocks before" in line]
+    equal(f"process {running.pid} was attached to while it ran: it had no blocks before with glibc; "
+          "what it had before with the allocator of libbump.so is in no figure", warning, "the warning")
+    running.end(7)
+
+
 @test
 def blocks_of_threads_that_share_arenas():
     running = Running([program("before"), "4"],

@@ -5,6 +5,7 @@
 #include "report/ask/cautions.h"
 
 #include "engine/moment.h"
+#include "report/ask/names.h"
 #include "trace/defs.h"
 
 #include <inttypes.h>
@@ -76,6 +77,39 @@ static bool is_listed(const char *list, const char *name)
 	return false;
 }
 
+static const char *file_of(const struct trace_process *process,
+			   const struct trace_allocator *allocator)
+{
+	const char *file = allocator->file ? allocator->file : process->exe;
+
+	return file ? file : "";
+}
+
+// What it had before with allocators whose blocks are not known, each once: one that has no name is
+// "unknown", and is named by its file.
+static void tell_not_read(struct str *text, const struct trace_process *process)
+{
+	for (uint32_t i = 0; i < process->allocators_count; i++) {
+		const struct trace_allocator *each = &process->allocators[i];
+		bool again = each->seen == TRACE_SEEN_OPERATORS ||
+			     is_listed(process->before_with, each->name);
+
+		for (uint32_t k = 0; k < i && !again; k++)
+			again = process->allocators[k].seen != TRACE_SEEN_OPERATORS &&
+				strcmp(process->allocators[k].name, each->name) == 0 &&
+				strcmp(file_of(process, &process->allocators[k]),
+				       file_of(process, each)) == 0;
+		if (again)
+			continue;
+		str_add(text, "; what it had before with ");
+		if (strcmp(each->name, "unknown") == 0)
+			str_format(text, "the allocator of %s", names_file(file_of(process, each)));
+		else
+			str_add(text, each->name);
+		str_add(text, " is in no figure");
+	}
+}
+
 // A line for each such process. Without `before` what it had is unknown; with it, what other
 // allocators of it had still is.
 static void tell_attached(const struct reader *reader,
@@ -91,7 +125,9 @@ static void tell_attached(const struct reader *reader,
 		str_clear(&text);
 		str_format(&text,
 			   "process %" PRIu32 " was attached to while it ran: ", process->pid);
-		if (process->before)
+		if (process->before && process->before_count == 0)
+			str_format(&text, "it had no blocks before with %s", process->before_with);
+		else if (process->before)
 			str_format(&text,
 				   "%" PRIu64 " blocks that it had before are in the figures of "
 				   "what lives as %s, with the bytes that may be used of them",
@@ -100,11 +136,8 @@ static void tell_attached(const struct reader *reader,
 			str_add(&text, "what it had allocated before is in no figure");
 		if (process->before_why)
 			str_format(&text, " (%s)", process->before_why);
-		for (uint32_t i = 0; process->before && i < process->allocators_count; i++)
-			if (process->allocators[i].seen != TRACE_SEEN_OPERATORS &&
-			    !is_listed(process->before_with, process->allocators[i].name))
-				str_format(&text, "; what it had before with %s is in no figure",
-					   process->allocators[i].name);
+		if (process->before)
+			tell_not_read(&text, process);
 		tell(context, str_get(&text));
 	}
 	str_fini(&text);
