@@ -587,6 +587,13 @@ def a_process_killed_with_much_memory_is_told_and_one_with_little_is_not():
                      if each["kind"] == "killed"]
             equal(("likely", 200 * MIB), (one["sure"], one["figures"]["group_limit_bytes"]))
             check("counted 2 kills " in one["why"], one["why"])
+        for limit, kills, many in ((4 * MIB, 1, True), (5 * MIB, 1, False), (4 * MIB, 0, False)):
+            lines = text.split("\n")
+            at = next(i for i, line in enumerate(lines) if "end p0 signal=9" in line)
+            time = lines[at].split()[0]
+            lines[at:at] = [f"{time} group-limit p0 value={limit}", f"{time} group-kills p0 value={kills}"]
+            kinds = [each["kind"] for each in answer("findings", assemble("small", "\n".join(lines)))["findings"]]
+            equal(size > MIB or many, "killed" in kinds, (size, limit, kills))
     with open("killed.tide", "r+b") as file:
         file.truncate(os.path.getsize("killed.tide") - 1)
     told = answer("findings", "killed.tide")

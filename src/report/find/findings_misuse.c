@@ -21,7 +21,8 @@ enum {
 	SIGNAL_KILL = 9,
 	// What a process must hold when it is killed: less is not why.
 	KILLED_BYTES_MIN = 64 << 20,
-	ABSURD_SHIFT = 47, // beyond what a process can map
+	KILLED_GROUP_PART = 4, // a fourth of what the group may hold
+	ABSURD_SHIFT = 47,     // beyond what a process can map
 };
 
 // ---- frees of what does not live ----
@@ -477,6 +478,14 @@ static void say_killer(struct finding *finding, const struct trace_process *proc
 	str_fini(&limit);
 }
 
+// It held much: of the machine's memory, or of what its control group may hold where the kernel
+// killed there. For example, 40 MiB are all of a container of 41.
+static bool held_much(const struct trace_process *process, uint64_t bytes)
+{
+	return bytes >= KILLED_BYTES_MIN || (process->group_kills && process->group_limit &&
+					     bytes >= process->group_limit / KILLED_GROUP_PART);
+}
+
 // SIGKILL is not the kernel's alone, so it is likely only where its control group counted a kill
 // for lack of memory. What the process asked for last is shown beside what it held: that call may
 // be the one that was too much.
@@ -498,7 +507,8 @@ bool findings_killed(struct findings *findings, const struct findings_kind *kind
 		struct finding *finding;
 
 		if (process->exit != TRACE_EXIT_SIGNAL || process->exit_value != SIGNAL_KILL ||
-		    !counts || counts->live_at_exit.bytes < KILLED_BYTES_MIN || !most || !most->any)
+		    !counts || !held_much(process, counts->live_at_exit.bytes) || !most ||
+		    !most->any)
 			continue;
 		finding = findings_add(findings, kind,
 				       process->group_kills ? FINDINGS_LIKELY : FINDINGS_POSSIBLE,
