@@ -97,6 +97,10 @@ static void tell(const struct merge *merge, const struct rewrite_result *result)
 			  "a trace does not say when it began: it begins with the first");
 	if (result->damaged)
 		args_warn(&cmd_merge, "a trace is not complete: what is whole of it is there");
+	if (result->labels_differ)
+		args_warn(&cmd_merge,
+			  "labels differ: those of the new trace have the values of all, and do "
+			  "not say which process has which (to keep them apart, push each trace)");
 	printf("%s: %s events of %zu traces\n", merge->output, STR_COUNT(result->events),
 	       merge->count);
 }

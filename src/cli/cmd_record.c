@@ -209,7 +209,7 @@ static bool record_label(struct record *record, const struct record_option *opti
 	ASSERT(record->args.value);
 	// The line is added even where it is wrong, for the command ends then: label_find compares
 	// with the lines before it.
-	if (!wrong && label_find(str_get(&record->labels), word, strcspn(word, "=")))
+	if (!wrong && label_find(str_get(&record->labels), word, strcspn(word, "="), NULL))
 		wrong = "there is one of this name";
 	str_format(&record->labels, "%s\n", word);
 	return !wrong || args_mistake(&record->args, "--%s %s: %s", option->row.name, word, wrong);
@@ -525,7 +525,7 @@ static void record_add_host(struct record *record)
 	output_host(host, sizeof host);
 	str_format(&label, "host=%s", host);
 	if (record->labels.length > 0 && *host && !label_wrong(label.text) &&
-	    !label_find(record->labels.text, "host", 4))
+	    !label_find(record->labels.text, "host", 4, NULL))
 		str_format(&record->labels, "%s\n", label.text);
 	str_fini(&label);
 }

@@ -198,6 +198,13 @@ static void put_weight(struct rowset *rows, stack_id stack, uint64_t size)
 	put_double(rows, (double)weight.bytes / WEIGHT_UNIT);
 }
 
+// Whether the block was there when what is told begins: before an attached process was recorded, or
+// before the window that the trace was trimmed to. `sites` counts so, too.
+static bool was_before(const struct rowset *rows, const struct lives_block *block)
+{
+	return block->kind == TRACE_BEFORE || block->number < reader_info(rows->reader)->trimmed;
+}
+
 // One that was there before the recording has the time 0; one that still lives, or ended with its
 // process, has no time at which it was freed (the largest number).
 static void put_allocation(void *context, const struct lives_block *block,
@@ -212,7 +219,9 @@ static void put_allocation(void *context, const struct lives_block *block,
 	put(rows, block->thread);
 	put(rows, rows->layer);
 	put(rows, heap_of(rows, block->heap));
-	put(rows, rows->kinds[block->kind <= TRACE_BEFORE ? block->kind : TRACE_NONE_KIND]);
+	put(rows, rows->kinds[was_before(rows, block)      ? TRACE_BEFORE
+			      : block->kind < TRACE_BEFORE ? block->kind
+							   : TRACE_NONE_KIND]);
 	put(rows, block->address);
 	put(rows, block->size);
 	put(rows, 0);

@@ -28,13 +28,17 @@ bool label_next(const char **text, struct label *label)
 	return false;
 }
 
-bool label_find(const char *text, const char *name, size_t length)
+bool label_find(const char *text, const char *name, size_t length, struct label *label)
 {
-	struct label label;
+	struct label one;
 
-	while (label_next(&text, &label))
-		if (label.name_length == length && memcmp(label.name, name, length) == 0)
-			return true;
+	while (label_next(&text, &one)) {
+		if (one.name_length != length || memcmp(one.name, name, length) != 0)
+			continue;
+		if (label)
+			*label = one;
+		return true;
+	}
 	return false;
 }
 

@@ -16,8 +16,9 @@ struct label {
 // The next one, and *text is what follows it. NULL is a text without any.
 bool label_next(const char **text, struct label *label);
 
-// Whether there is one of this name.
-bool label_find(const char *text, const char *name, size_t length);
+// The first one of this name, into `label` if that is not NULL. False: there is none, and `label`
+// is as it was.
+bool label_find(const char *text, const char *name, size_t length, struct label *label);
 
 // Whether "NAME=VALUE" can be one: a name of letters, digits, '-', '_' and '.', a value without
 // line ends. NULL: it can. Else what is wrong.

@@ -573,9 +573,10 @@ static bool fits(const struct side *first, const struct side *side, struct err *
 	    (reader_info(first->reader)->trimmed || reader_info(side->reader)->trimmed))
 		return err_set(
 			err, ERR_FORMAT,
-			"%s: a trace that was trimmed does not go into one with others (try: "
-			"merge first, then trim)",
-			side->path);
+			"%s: it begins in the middle of a recording (trim, or record --keep, "
+			"--rotate or --max-size), and does not go into one with others (try: "
+			"merge whole traces, then trim; or ask each file by itself)",
+			reader_info(side->reader)->trimmed ? side->path : first->path);
 	if (side != first &&
 	    (reader_info(first->reader)->budget || reader_info(side->reader)->budget) &&
 	    (reader_is_estimated(first->reader) || reader_is_estimated(side->reader)))
@@ -656,16 +657,64 @@ static void add_word(struct str *words, const char *word)
 	str_add(words, word);
 }
 
-// Labels of all that are put side by side; of one name the first one's.
-// One label of a name: two values for "version" would not say whose they are.
-static void add_labels(struct str *labels, const char *more)
+// Of the trace `i`. One that has no such label has the value "none".
+static struct label label_of(const struct rewrite *rewrite, size_t i, const struct label *wanted)
+{
+	struct label label = { .value = "none", .value_length = 4 };
+
+	label_find(reader_info(rewrite->sides[i].reader)->labels, wanted->name, wanted->name_length,
+		   &label);
+	return label;
+}
+
+// Whether a trace before `i` has that value of it.
+static bool is_told(const struct rewrite *rewrite, size_t i, const struct label *wanted)
+{
+	struct label label = label_of(rewrite, i, wanted);
+
+	for (size_t before = 0; before < i; before++) {
+		struct label other = label_of(rewrite, before, wanted);
+
+		if (other.value_length == label.value_length &&
+		    memcmp(other.value, label.value, label.value_length) == 0)
+			return true;
+	}
+	return false;
+}
+
+// With the values of all traces, each once: "host=web1, web2, none". Those that have no room are
+// "…".
+static void add_label(const struct rewrite *rewrite, const struct label *wanted, struct str *labels)
+{
+	size_t begin;
+
+	str_format(labels, "%.*s=", (int)wanted->name_length, wanted->name);
+	begin = labels->length;
+	for (size_t i = 0; i < rewrite->count; i++) {
+		struct label label = label_of(rewrite, i, wanted);
+		bool first = labels->length == begin;
+
+		if (is_told(rewrite, i, wanted))
+			continue;
+		if (!first)
+			rewrite->result->labels_differ = true;
+		if (!first && labels->length - begin + label.value_length > LABEL_VALUE_MAX) {
+			str_add(labels, ", …");
+			break;
+		}
+		str_format(labels, "%s%.*s", first ? "" : ", ", (int)label.value_length,
+			   label.value);
+	}
+	str_add_char(labels, '\n');
+}
+
+static void add_labels(const struct rewrite *rewrite, const char *own, struct str *labels)
 {
 	struct label label;
 
-	while (label_next(&more, &label))
-		if (!label_find(str_get(labels), label.name, label.name_length))
-			str_format(labels, "%.*s=%.*s\n", (int)label.name_length, label.name,
-				   (int)label.value_length, label.value);
+	while (label_next(&own, &label))
+		if (!label_find(str_get(labels), label.name, label.name_length, NULL))
+			add_label(rewrite, &label, labels);
 }
 
 // The new trace has an id of its own, made of the ids of all, so that the same traces merged again
@@ -692,7 +741,7 @@ static void describe(struct rewrite *rewrite, struct trace_info *info, struct st
 			at += length;
 		}
 		if (!rewrite->options->arguments && !rewrite->options->paths)
-			add_labels(&texts[2], own->labels);
+			add_labels(rewrite, own->labels, &texts[2]);
 		if (own->tick_ns > info->tick_ns)
 			info->tick_ns = own->tick_ns;
 		for (size_t byte = 0; i > 0 && byte < sizeof info->recording_id; byte++)

@@ -57,6 +57,7 @@ struct rewrite_result {
 	uint64_t vm_left_out;
 	uint64_t unbundled; // files of code whose symbols are not in the traces
 	bool no_clock;      // a trace does not say when it began: it begins with the first one
+	bool labels_differ; // in name or value: the new trace's have the values of all
 	bool damaged;       // one is cut or damaged: what is whole of it is there
 };
 

@@ -126,6 +126,17 @@ def each_kind_of_line_is_there_as_often_as_in_the_parts():
 
 
 @test
+def labels_that_differ_have_the_values_of_all():
+    for name, labels in (("l1", "host=web1\\nversion=1\\n"), ("l2", "host=web2\\nversion=1\\n"), ("l3", "host=web1\\nx=y\\n")):
+        assemble(name, f'trace labels="{labels}"\nprocess p pid=1\nthread t p tid=1\n@10 t malloc 0x1000 8\nend\n')
+    done = run("merge", "l1.tide", "l2.tide", "l3.tide", "-o", "labels.tide")
+    assert answer("info", "labels.tide")["trace"]["labels"] == {"host": "web1, web2", "version": "1, none", "x": "none, y"}
+    assert "labels differ" in done.stderr, done.stderr
+    run("merge", "l1.tide", "l1.tide", "-o", "same.tide")
+    assert answer("info", "same.tide")["trace"]["labels"] == {"host": "web1", "version": "1"}
+
+
+@test
 def what_does_not_go_together_is_refused():
     one = record("one")
     assert "two FILEs" in refused("merge", one, "-o", "x.tide", code=2)

@@ -236,6 +236,19 @@ def what_an_attached_process_had_before_is_no_allocation():
 
 
 @test
+def what_lived_before_a_window_is_no_allocation_of_a_trimmed_trace():
+    databases()
+    path = assemble("whole", "process p pid=7\nthread t p tid=7\n+0us t malloc 0x1000 10\n+0us t malloc 0x2000 20\n"
+                    "+1000us t malloc 0x3000 30\n+1000us t free 0x1000\nend\n")
+    run("trim", path, "--from", "500us", "-f", "-o", "part.tide")
+    equal([["before", 10], ["before", 20], ["malloc", 30]],
+          [list(row.values()) for row in sql("part.tide", "SELECT kind, size FROM allocations ORDER BY address")])
+    total = answer("window", "part.tide")["total"]
+    equal([total["allocated_count"], total["allocated"]],
+          list(sql("part.tide", "SELECT count(*) AS n, sum(size) AS s FROM allocations WHERE kind <> 'before'")[0].values()))
+
+
+@test
 def an_answer_is_a_table_csv_json_or_parquet():
     databases()
     path = assemble("kitchen")
@@ -322,27 +335,6 @@ def sites_add_up_to_their_allocations():
             equal(one["site"], other["site"])
             for key, value in one.items():
                 check(abs(value - other[key]) <= 1e-9 * abs(value), path, one, other)
-
-
-@test
-def namesakes_of_two_scripts_are_two_sites_and_one_in_two_checkouts():
-    databases()
-    found = []
-    for folder in ("/ci/1", "/ci/2"):
-        path = assemble("scripts" + folder[-1], f"""process p pid=1 exe="/usr/bin/python3" arg="python3" arg="app.py"
-thread t p tid=1
-stack s1 "grow" "{folder}/a.py":{folder[-1]} < "main" "{folder}/app.py":1
-stack s2 "grow" "{folder}/b.py":2 < "main" "{folder}/app.py":1
-@1 t malloc s1 0x1000 10
-@2 t malloc s2 0x2000 20
-end
-""")
-        found.append(sql(path, "SELECT site, module, bytes FROM sites ORDER BY bytes"))
-        codes = sql(path, "SELECT DISTINCT identity, names_identity FROM stacks")
-        check(len(codes) == 3, codes)
-        equal([(row["module"], row["bytes"]) for row in found[-1]], [(f"{folder}/a.py", 10), (f"{folder}/b.py", 20)])
-    equal([row["site"] for row in found[0]], [row["site"] for row in found[1]])
-    check(found[0][0]["site"] != found[0][1]["site"], found)
 
 
 main()
