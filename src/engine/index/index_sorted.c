@@ -11,10 +11,12 @@
 // Making it: one pass over the ends (index_ages) writes each lifetime that is not 0 as a number,
 // its cell above its nanoseconds, into one of some temporary files, each of which has a range of
 // cells. How many each cell has is known before, from the counts at the end. A file is then sorted
-// in memory, or in parts where it does not fit; there are two of each, as two threads write.
+// in memory by a thread while the one before is packed, or in parts where it does not fit; there
+// are two of each, as two threads write.
 //
 // The median and 99th percentile of all are in the head, as most questions ask for these, too:
-// they are counted in the same pass, and then found among what is in those files.
+// they are counted in the same pass, and then found among what is in those files, by a thread for
+// each of the two.
 #include "engine/index/index_sorted.h"
 
 #include "base/crc32c.h"
@@ -24,6 +26,7 @@
 #include "engine/index/index_ask.h"
 #include "engine/index/index_tables.h"
 #include "engine/index/spill.h"
+#include "os/relay.h"
 #include "os/thread.h"
 
 #include <stdatomic.h>
@@ -36,6 +39,7 @@ enum {
 	SHARES_MAX = 64,
 	SHARE_BUFFER = 1 << 16,
 	MEMORY_SHARE = 4, // of a question's memory, to sort in
+	PLACES = 2,       // files that are sorted and not written yet
 };
 
 static const char vault_name[] = "sorted", head_name[] = "sorted-head";
@@ -305,8 +309,8 @@ struct making {
 	struct ranks ranks;               // of all, until `total` is known
 	uint64_t lowest;                  // that these still look at
 	struct index_sorted_total total;
-	uint64_t *list, *scratch; // to sort in
-	size_t room;
+	uint64_t *lists[PLACES], *scratch; // to sort in
+	size_t room;                       // of each
 
 	// What is written.
 	struct vault vault;
@@ -318,6 +322,7 @@ struct making {
 	uint32_t cell, cell_all; // the cell that is being filled, and how many it had
 	uint64_t last_ns;        // of it
 	uint8_t *bytes;
+	bool good; // all that was sorted could be put
 };
 
 static bool is_of_orphans(const struct cells *cells, uint32_t cell)
@@ -383,7 +388,8 @@ static bool gather(struct making *making, struct err *err)
 				   .take = take_aged };
 	bool ok = true;
 
-	ranks_begin(&making->ranks, &making->all, 1, making->index->duration_ns, making->room);
+	ranks_begin(&making->ranks, &making->all, 1, making->index->duration_ns,
+		    index_room(making->index, MEMORY_SHARE, 2 * sizeof(uint64_t)));
 	ranks_round(&making->ranks);
 	for (unsigned part = 0; part < INDEX_AGES_PARTS; part++)
 		for (uint32_t i = 0; ok && i < making->shares_count; i++)
@@ -453,24 +459,20 @@ static bool put_number(struct making *making, uint64_t number)
 }
 
 // What a file has is given to `each`, some at a time.
-static bool each_some(struct making *making, uint32_t share,
+static bool each_some(const struct spill *spill,
 		      bool (*each)(void *context, const uint64_t *numbers, size_t count),
 		      void *context)
 {
 	enum { AT_ONCE = 1 << 11 };
 	uint64_t numbers[AT_ONCE];
 
-	for (unsigned part = 0; part < INDEX_AGES_PARTS; part++) {
-		const struct spill *spill = &making->shares[part][share];
+	for (uint64_t at = 0; at < spill->size; at += sizeof numbers) {
+		uint64_t left = spill->size - at;
+		size_t size = left < sizeof numbers ? (size_t)left : sizeof numbers;
 
-		for (uint64_t at = 0; at < spill->size; at += sizeof numbers) {
-			uint64_t left = spill->size - at;
-			size_t size = left < sizeof numbers ? (size_t)left : sizeof numbers;
-
-			if (!spill_copy(spill, at, numbers, size) ||
-			    !each(context, numbers, size / sizeof *numbers))
-				return false;
-		}
+		if (!spill_copy(spill, at, numbers, size) ||
+		    !each(context, numbers, size / sizeof *numbers))
+			return false;
 	}
 	return true;
 }
@@ -496,20 +498,54 @@ static bool each_number(struct making *making, uint32_t share, uint64_t low, uin
 			void (*each)(void *context, uint64_t number), void *context)
 {
 	struct in_range range = { low, high, each, context };
+	bool ok = true;
 
-	return each_some(making, share, choose, &range);
+	for (unsigned part = 0; ok && part < INDEX_AGES_PARTS; part++)
+		ok = each_some(&making->shares[part][share], choose, &range);
+	return ok;
 }
+
+// What one thread has gathered is ranked by one, too.
+struct ranking {
+	struct making *making;
+	unsigned part;
+	bool ok;
+};
 
 static bool rank_some(void *context, const uint64_t *numbers, size_t count)
 {
-	const struct making *making = context;
+	const struct ranking *ranking = context;
+	struct making *making = ranking->making;
 	uint64_t mask = (UINT64_C(1) << making->ns_bits) - 1;
 	bool ok = true;
 
 	for (size_t i = 0; ok && i < count; i++)
 		ok = (numbers[i] & mask) < making->lowest ||
-		     ranks_add(&making->ranks, 0, 0, numbers[i] & mask);
+		     ranks_add(&making->ranks, ranking->part, 0, numbers[i] & mask);
 	return ok;
+}
+
+static void *rank_part(void *context)
+{
+	struct ranking *ranking = context;
+	const struct making *making = ranking->making;
+
+	ranking->ok = true;
+	for (uint32_t i = 0; ranking->ok && i < making->shares_count; i++)
+		ranking->ok = each_some(&making->shares[ranking->part][i], rank_some, ranking);
+	return NULL;
+}
+
+static bool rank_all(struct making *making)
+{
+	struct ranking first = { .making = making }, second = { .making = making, .part = 1 };
+	struct thread *thread = thread_start(rank_part, &second);
+
+	rank_part(&first);
+	if (!thread)
+		rank_part(&second);
+	thread_join(thread);
+	return first.ok && second.ok;
 }
 
 // All but what is 0 were counted while they were gathered; what is still looked for then is in one
@@ -527,9 +563,7 @@ static bool find_total(struct making *making)
 	while (ok && !ranks_close(ranks)) {
 		ranks_round(ranks);
 		making->lowest = ranks_lowest(ranks);
-		ok = ranks_add_same(ranks, 0, 0, 0, none);
-		for (uint32_t i = 0; ok && i < making->shares_count; i++)
-			ok = each_some(making, i, rank_some, making);
+		ok = ranks_add_same(ranks, 0, 0, 0, none) && rank_all(making);
 	}
 	making->total = (struct index_sorted_total){ .count = ranks_count(ranks, 0),
 						     .median_ns = ranks_median(ranks, 0),
@@ -550,21 +584,35 @@ static void add_number(void *context, uint64_t number)
 	gathered->list[gathered->count++] = number;
 }
 
-// `count` of them are in the range, and fit.
-static bool write_sorted(struct making *making, uint32_t share, uint64_t low, uint64_t high,
-			 uint64_t count)
+// `count` of a file's numbers are in the range, and fit.
+static bool sort_range(struct making *making, uint32_t share, uint64_t low, uint64_t high,
+		       uint64_t count, uint64_t *list)
 {
-	struct gathered gathered = { .list = making->list };
+	struct gathered gathered = { .list = list };
 
 	ASSERT(count <= making->room);
 	if (!each_number(making, share, low, high, add_number, &gathered) ||
 	    gathered.count != count)
 		return false;
-	radix_sort(making->list, making->scratch, gathered.count, 0);
-	for (size_t i = 0; i < gathered.count; i++)
-		if (!put_number(making, making->list[i]))
-			return false;
+	radix_sort(list, making->scratch, gathered.count, 0);
 	return true;
+}
+
+static bool put_list(struct making *making, const uint64_t *list, uint64_t count)
+{
+	bool ok = true;
+
+	for (uint64_t i = 0; ok && i < count; i++)
+		ok = put_number(making, list[i]);
+	return ok;
+}
+
+static bool write_sorted(struct making *making, uint32_t share, uint64_t low, uint64_t high,
+			 uint64_t count)
+{
+	uint64_t *list = making->lists[0];
+
+	return sort_range(making, share, low, high, count, list) && put_list(making, list, count);
 }
 
 // How many numbers have each byte behind what all of the range have alike.
@@ -614,15 +662,51 @@ static bool write_span(struct making *making, uint32_t share, uint64_t low, unsi
 	return ok;
 }
 
-static bool write_share(struct making *making, uint32_t share)
+static uint64_t share_size(const struct making *making, uint64_t share)
 {
 	uint64_t count = 0;
 
 	for (unsigned part = 0; part < INDEX_AGES_PARTS; part++)
 		count += making->shares[part][share].size / sizeof(uint64_t);
-	if (count <= making->room)
-		return write_sorted(making, share, 0, UINT64_MAX, count);
-	return write_span(making, share, 0, 64, count);
+	return count;
+}
+
+// A file that fits is sorted in a thread of its own, while the one before is packed and written.
+static bool sort_share(void *context, uint64_t share, unsigned place, struct err *err)
+{
+	struct making *making = context;
+	uint64_t count = share_size(making, share);
+
+	return index_go_on(making->index, err) &&
+	       (count > making->room ||
+		sort_range(making, (uint32_t)share, 0, UINT64_MAX, count, making->lists[place]));
+}
+
+static bool write_share(void *context, uint64_t share, unsigned place)
+{
+	struct making *making = context;
+	uint64_t count = share_size(making, share);
+
+	making->good = count > making->room ? write_span(making, (uint32_t)share, 0, 64, count)
+					    : put_list(making, making->lists[place], count);
+	return making->good;
+}
+
+// Where one does not fit, its parts take the first list: then nothing is sorted ahead.
+static bool write_shares(struct making *making, struct err *err)
+{
+	struct relay relay = { .make = sort_share,
+			       .take = write_share,
+			       .make_context = making,
+			       .take_context = making,
+			       .places = PLACES,
+			       .wake = 1 };
+
+	for (uint32_t i = 0; i < making->shares_count; i++)
+		if (share_size(making, i) > making->room)
+			relay.places = 1;
+	making->good = true;
+	return relay_run(&relay, 0, making->shares_count, err) && making->good;
 }
 
 static bool write_head(struct making *making, struct err *err)
@@ -644,12 +728,12 @@ static bool write_all(struct making *making, struct err *err)
 	bool ok = vault_create(&making->vault, making->index->directory, vault_name, err);
 
 	index_tables_empty(making->index->tables);
-	making->list = mem_alloc_table(2 * making->room, sizeof *making->list);
-	making->scratch = making->list + making->room;
+	making->scratch = mem_alloc_table((PLACES + 1) * making->room, sizeof *making->scratch);
+	for (unsigned i = 0; i < PLACES; i++)
+		making->lists[i] = making->scratch + (i + 1) * making->room;
 	making->bytes = mem_resize(
 		NULL, 2 * pack_bytes_max(PIECE_CELLS) + pack_bytes_max(PIECE_LIFETIMES), 1);
-	for (uint32_t i = 0; ok && i < making->shares_count; i++)
-		ok = index_go_on(making->index, err) && write_share(making, i);
+	ok = ok && write_shares(making, err);
 	while (ok && making->cell < making->index->cells.cells_count)
 		end_cell(making);
 	if (ok && making->piece.cells > 0)
@@ -682,7 +766,7 @@ static bool make(struct index *index, struct err *err)
 	making->ns_bits = ns_bits;
 	making->piece_cells = piece_limit(index, PIECE_CELLS);
 	making->piece_lifetimes = piece_limit(index, PIECE_LIFETIMES);
-	making->room = index_room(index, MEMORY_SHARE, 2 * sizeof(uint64_t));
+	making->room = index_room(index, MEMORY_SHARE, (PLACES + 1) * sizeof(uint64_t));
 	ok = share_out(making, err) && gather(making, err) && find_total(making) &&
 	     write_all(making, err);
 	for (unsigned part = 0; part < INDEX_AGES_PARTS; part++)
@@ -693,7 +777,8 @@ static bool make(struct index *index, struct err *err)
 	if (!ok)
 		file_remove_in(index->directory, vault_name);
 	atomic_store(&index->sorted_never, !ok && err->kind != ERR_STOPPED);
-	MEM_FREE(making->ended, making->share, making->list, making->bytes, making->pieces, making);
+	MEM_FREE(making->ended, making->share, making->scratch, making->bytes, making->pieces,
+		 making);
 	atomic_flag_clear(&busy);
 	return ok;
 }
