@@ -34,7 +34,8 @@ static struct {
 	const struct replay_ring_record *at, *end;
 	unsigned chunk;
 	uint64_t paused_ns, begin_ns, calls;
-	uint64_t look_ns; // what it costs to time a call
+	uint64_t look_ns;  // what it costs to time a call
+	bool knows_usable; // the allocator says what it has given
 	long begin_minor, begin_major;
 	_Atomic uint32_t turn[REPLAY_RING_THREADS]; // 1: it is this thread's
 	bool started[REPLAY_RING_THREADS];
@@ -182,6 +183,8 @@ static void begin_block(const struct replay_ring_record *record, struct replay_r
 		class->timed++;
 		class->timed_ns += spent_ns;
 		class->timed_squares += (double)spent_ns * (double)spent_ns;
+	}
+	if (timed && driver.knows_usable) {
 		class->usable_count++;
 		class->usable_bytes += malloc_usable_size(block);
 		class->usable_asked += record->size;
@@ -380,20 +383,33 @@ static void measure_clock(void)
 	driver.look_ns = least_look;
 }
 
+// By the linker's own look-up: where our calls go.
+static bool find_library(const char *function, Dl_info *info)
+{
+	void *at = dlsym(RTLD_DEFAULT, function);
+
+	return at && dladdr(at, info) && info->dli_fname;
+}
+
 // Everything that could cost time or memory is done before the first look at the clock.
+//
+// A library that has malloc and no malloc_usable_size is not asked: the C library's would read what
+// is before the block.
 int main(int argc, char **argv)
 {
 	struct rusage usage;
-	Dl_info info;
+	Dl_info info, other;
 
 	if (argc != 2) {
 		fprintf(stderr, "tidemark-replay is run by tidemark replay alone\n");
 		return 2;
 	}
 	open_ring(atoi(argv[1]));
-	// By the linker's own look-up: where our calls go.
-	if (dladdr(dlsym(RTLD_DEFAULT, "malloc"), &info) && info.dli_fname)
+	if (find_library("malloc", &info)) {
 		strncpy(driver.ring->library, info.dli_fname, sizeof driver.ring->library - 1);
+		driver.knows_usable = find_library("malloc_usable_size", &other) &&
+				      other.dli_fbase == info.dli_fbase;
+	}
 	measure_clock();
 	getrusage(RUSAGE_SELF, &usage);
 	driver.begin_minor = usage.ru_minflt;

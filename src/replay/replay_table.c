@@ -172,8 +172,11 @@ static void write_class(const struct replay_table *table, struct paper *paper, u
 		paper_field(paper, PAPER_PLAIN, str_get(&name), width, false);
 		write_mean(paper, class->timed, class->timed_ns, class->timed_squares);
 		write_mean(paper, class->freed, class->freed_ns, class->freed_squares);
-		paper_format(paper, PAPER_PLAIN, "%9.2f\n",
-			     part(class->usable_bytes, class->usable_asked));
+		if (class->usable_asked > 0)
+			paper_format(paper, PAPER_PLAIN, "%9.2f\n",
+				     part(class->usable_bytes, class->usable_asked));
+		else
+			paper_text(paper, PAPER_PLAIN, "        -\n");
 		str_fini(&name);
 	}
 }

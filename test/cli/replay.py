@@ -197,6 +197,14 @@ def an_allocator_of_ones_own_and_settings():
     # One never gives back, and one maps each block of 500 bytes for itself.
     assert own > 2 * glibc and mapped > 1.1 * glibc, (glibc, mapped, own)
     assert found["runs"][3]["library"].endswith("own.so")
+    assert any(row["given_for_asked"] for row in found["runs"][3]["classes"])
+    # Another library's malloc_usable_size would read what is not there for it.
+    subprocess.run(["gcc", "-O1", "-shared", "-fPIC", "-fno-builtin", "-Dmalloc_usable_size=size_of", "-o", "mute.so", "own.c"],
+                   check=True)
+    found = answer("replay", path, "--allocator", "./mute.so")
+    assert [row["given_for_asked"] for row in found["runs"][0]["classes"]] == \
+        [None] * len(found["runs"][0]["classes"]), found
+    assert "  -\n" in run("replay", path, "--allocator", "./mute.so").stdout
     # The = of a path is not that of a setting.
     os.rename("own.so", "a=b.so")
     found = answer("replay", path, "--allocator", "./a=b.so", "--settings", "./a=b.so:NAME")
