@@ -234,7 +234,7 @@ static bool recording_join_as(struct recording_state *state, uint32_t start, uin
 	recording_parent = NULL;
 	recording_drop_spares();
 	recording_fail(SEGMENT_WHY_MEMORY, 0);
-	joined = recording_map_all(state, &answer.welcome, answer.descriptors);
+	joined = recording_map_segment(state, &answer.welcome, answer.descriptors);
 	state->pid = kernel_pid = pid;
 	recording_apart = answer.welcome.pid != pid;
 	if (!joined)
@@ -278,7 +278,7 @@ static bool recording_wear_own(struct recording_state *state, int fd, uint32_t p
 	state->pid = kernel_pid = pid;
 	state->copy = true;
 	recording_image = image;
-	if (!recording_map_all(state, &welcome, (const int[]){ -1, fd })) {
+	if (!recording_map_segment(state, &welcome, (const int[]){ -1, fd })) {
 		recording_leave_word(fd);
 		return false;
 	}

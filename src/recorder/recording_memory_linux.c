@@ -345,8 +345,8 @@ static uint8_t *recording_map_first(int fd, size_t bytes)
 	return (uint8_t *)at;
 }
 
-bool recording_map_all(struct recording_state *state, const struct segment_welcome *welcome,
-		       const int descriptors[2])
+bool recording_map_segment(struct recording_state *state, const struct segment_welcome *welcome,
+			   const int descriptors[2])
 {
 	size_t bytes;
 	uint8_t *head;

@@ -57,8 +57,8 @@ HIDDEN extern struct segment_clock *recording_clock;
 // Map all that a lane and the notes need of a segment, and fill the state with where it is.
 // `descriptors` are the session's clock and the segment's file, as they came with the welcome; they
 // are the caller's. False: the kernel has no room.
-HIDDEN bool recording_map_all(struct recording_state *state, const struct segment_welcome *welcome,
-			      const int descriptors[2]);
+HIDDEN bool recording_map_segment(struct recording_state *state,
+				  const struct segment_welcome *welcome, const int descriptors[2]);
 
 // In a forked child: unmap the first `count` mappings, which are its parent's of its segment. The
 // clock is kept, and the mapping that begins at `over`, 0 for none.
