@@ -390,7 +390,7 @@ const struct command cmd_record = {
 		 "  TIDEMARK_LIBRARY  path of libtidemark.so, if it is not where it was "
 		 "installed\n"
 		 "\nSee also\n"
-		 "  tidemark report, tidemark info, tidemark-record(1)\n",
+		 "  tidemark report, tidemark info, tidemark-record(1), tidemark-programs(7)\n",
 	.options = &record_options[0].row,
 	.options_stride = sizeof *record_options,
 	.keeps_signals = true,
