@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { ROWS_DEFAULT = 10 };
 
@@ -122,6 +123,19 @@ struct query_context_options query_options_context(const struct command *command
 	};
 }
 
+// A number that is no file may be a process that is recorded now: its trace is one.
+static void name_trace_of_process(const char *word, struct err *err)
+{
+	struct str path = { 0 };
+	struct err ignored = { 0 };
+
+	if (file_look(word) == FILE_IS_MISSING && running_trace(word, &path, &ignored) &&
+	    strcmp(str_get(&path), word) != 0)
+		err_set(err, err->kind, "there is no file %s; process %s is recorded into %s", word,
+			word, str_get(&path));
+	str_fini(&path);
+}
+
 bool query_options_open(const struct query_context_options *context, struct query_context *asked,
 			struct err *err)
 {
@@ -134,6 +148,8 @@ bool query_options_open(const struct query_context_options *context, struct quer
 	interrupt_watch();
 	good = query_context_open(asked, context, err);
 	interrupt_leave();
+	if (!good)
+		name_trace_of_process(context->path, err);
 	return good;
 }
 

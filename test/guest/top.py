@@ -65,6 +65,9 @@ def a_recording_that_goes_on_is_watched_by_file_and_by_process():
     narrow = once(child, "--frame", "Py", "-n", "1")
     equal(1, len(narrow["rows"]), "rows")
     check(any("Py" in (frame["function"] or "") for frame in narrow["rows"][0]["stack"]), narrow)
+    asked = run([TIDEMARK, "active", str(child)])
+    equal((3, f"tidemark active: there is no file {child}; process {child} is recorded into {os.path.realpath('t.tide')}\n"),
+          (asked.code, asked.err), "a process where a file is wanted")
     text = run([TIDEMARK, "top", str(child), "--once"]).out
     check("being written" in text and "Py" in text and "allocations/s" in text, text)
     running.communicate(timeout=PATIENCE_SECONDS)
