@@ -312,6 +312,11 @@ static void write_totals(struct page *page)
 	paper_format(&page->paper, PAPER_PLAIN, "in %s block%s",
 		     STR_COUNT(counts->live_at_exit.count),
 		     paper_plural(counts->live_at_exit.count));
+	// Children that come one after the other have little at any moment, and much in the sum.
+	if (page->several && report_knows(page->report, SITES_PEAK) &&
+	    counts->live_at_exit.bytes > counts->peak.bytes)
+		paper_text(&page->paper, PAPER_DIM,
+			   ", of each process at its own end: not at one time");
 	sink_text(page->paper.sink, "\n");
 
 	write_reached(page);

@@ -262,6 +262,13 @@ def processes_add_up_and_a_filter_leaves_the_others_out():
 
 
 @test
+def what_lives_at_exit_may_be_more_than_the_peak():
+    said = run("report", assemble("ends", "process p pid=1\nthread t p tid=1\n@10 t malloc 0x1000 100\n@11 end p exit=0\n"
+                                  "process q pid=2\nthread u q tid=2\n@20 u malloc 0x1000 100\n@21 end q exit=0\nend\n")).stdout
+    assert re.search(r"live at exit +200 B  in 2 blocks, of each process at its own end: not at one time\n", said), said
+
+
+@test
 def a_frame_and_its_opposite_share_all_allocations():
     path = assemble("kitchen")
     whole = report(path)["heap"]
