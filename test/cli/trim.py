@@ -92,7 +92,7 @@ def what_makes_no_sense_is_refused():
     assert "after --to" in refused("trim", whole, "--from", "80%", "--to", "10%", "-o", "x.tide",
                                    code=2)
     run("trim", whole, "--from", "50%", "-o", "late.tide")
-    assert "merge first" in refused("merge", "late.tide", whole, "-o", "x.tide", code=3)
+    assert "merge whole traces, then trim" in refused("merge", "late.tide", whole, "-o", "x.tide", code=3)
     assert not os.path.exists("x.tide")
 
 
