@@ -55,37 +55,33 @@ static uint32_t *cached(struct table *table, uint32_t **cache, stack_id stack)
 	return &(*cache)[stack < count ? stack : 0];
 }
 
-static uint32_t label_function(struct table *table, stack_id stack)
+// The label of what `add` says of the stack.
+static uint32_t label_by(struct table *table, stack_id stack,
+			 void (*add)(struct names *names, stack_id stack, bool innermost,
+				     struct str *text))
 {
 	struct str text = { 0 };
 	uint32_t label;
 
-	table_describe_function(table, stack, &text);
+	add(table->asked->names, stack, table->options->all_frames, &text);
 	label = labels_text(table->labels, str_get(&text));
 	str_fini(&text);
 	return label;
+}
+
+static uint32_t label_function(struct table *table, stack_id stack)
+{
+	return label_by(table, stack, names_add_function);
 }
 
 static uint32_t label_module(struct table *table, stack_id stack)
 {
-	struct str text = { 0 };
-	uint32_t label;
-
-	names_add_module(table->asked->names, stack, table->options->all_frames, &text);
-	label = labels_text(table->labels, str_get(&text));
-	str_fini(&text);
-	return label;
+	return label_by(table, stack, names_add_module);
 }
 
 static uint32_t label_line(struct table *table, stack_id stack)
 {
-	struct str text = { 0 };
-	uint32_t label;
-
-	names_add_line(table->asked->names, stack, table->options->all_frames, &text);
-	label = labels_text(table->labels, str_get(&text));
-	str_fini(&text);
-	return label;
+	return label_by(table, stack, names_add_line);
 }
 
 // A stack without a tag has a row as well, so that the sums of the rows are the total.
