@@ -393,8 +393,8 @@ static bool read_whole(struct whole *whole, bool walks)
 	return whole->kept;
 }
 
-// As JSON; the caller frees it. NULL: it cannot be said.
-static char *read_findings(void)
+// The scene's trace, with its index as it is now, all of it.
+static void open_question(struct query_context *asked)
 {
 	static const struct selection_words no_words;
 	const struct query_context_options options = {
@@ -403,6 +403,14 @@ static char *read_findings(void)
 		.words = &no_words,
 		.window = { .index_path = scene->index, .always = true },
 	};
+	struct err err = { 0 };
+
+	must(query_context_open(asked, &options, &err), err.text);
+}
+
+// As JSON; the caller frees it. NULL: it cannot be said.
+static char *read_findings(void)
+{
 	struct query_context asked;
 	struct findings findings;
 	const struct findings_page page = { .findings = &findings };
@@ -411,7 +419,7 @@ static char *read_findings(void)
 	struct err err = { 0 };
 	bool good;
 
-	must(query_context_open(&asked, &options, &err), err.text);
+	open_question(&asked);
 	good = findings_find(&findings, &asked, &err);
 	if (good) {
 		findings_json(&page, &sink, &err);
@@ -424,13 +432,6 @@ static char *read_findings(void)
 // What growth says, as JSON and for people; the caller frees it.
 static char *read_growth(void)
 {
-	static const struct selection_words no_words;
-	const struct query_context_options options = {
-		.rules = &query_context_findings_rules,
-		.path = scene->trace,
-		.words = &no_words,
-		.window = { .index_path = scene->index, .always = true },
-	};
 	struct query_context asked;
 	struct growth growth;
 	const struct growth_page page = { .asked = &asked, .growth = &growth, .width = 100 };
@@ -438,7 +439,7 @@ static char *read_growth(void)
 	struct sink sink = sink_to_str(&text);
 	struct err err = { 0 };
 
-	must(query_context_open(&asked, &options, &err), err.text);
+	open_question(&asked);
 	if (growth_find(&growth, &asked, &(struct growth_options){ .keep = true }, &err)) {
 		growth_json(&page, &sink);
 		growth_text(&page, &sink);
