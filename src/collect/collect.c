@@ -219,6 +219,8 @@ static void handle_events(struct collector *collector)
 		case DOOR_STOP:
 			collector->stopping = true;
 			break;
+		case DOOR_LOOK:
+			break;
 		case DOOR_WARNING:
 			trace_builder_warn(&collector->trace_builder, TRACE_NONE,
 					   event->message.text);

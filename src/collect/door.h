@@ -67,6 +67,7 @@ enum door_event_kind {
 	DOOR_UNSEEN,  // a program that `message.pid` started is not recorded: `text`
 	DOOR_CONTROL, // `request`, of `sender`
 	DOOR_SPARES,  // somebody asked for `pool`
+	DOOR_LOOK,    // nothing: whether it is taken
 };
 
 struct door_event {

@@ -18,6 +18,7 @@
 
 #include "base/mem.h"
 #include "collect/door_queue.h"
+#include "collect/hello_linux.h"
 #include "collect/peer.h"
 #include "os/file.h"
 #include "os/now.h"
@@ -43,12 +44,13 @@ enum {
 	EVENTS_MAX = 64,
 	VISITORS_MAX = 128,
 	VISIT_S_MAX = 5,
+	LOOK_S = 10,  // a collector without a launcher is looked at so often
+	STILL_S = 30, // and may stand still so long
 	BACKLOG = 4096,
 	ENTERING_NAPS = 2000,
 	ENTERING_NAP_NS = 1000000,
 	UNHEARD_MAX = 256, // each holds a descriptor of its user's, who may have 1,024 on the way
 	UNHEARD_NS = 1000000000,
-	ARGS_MAX = 64 << 10,
 };
 
 // What an epoll entry means; the high half of its data. The low half is a descriptor or an image.
@@ -78,8 +80,11 @@ struct door {
 	pthread_t thread;
 	struct visitor visitors[VISITORS_MAX];
 	size_t visitors_count;
-	uint64_t unheard_ns; // when one was heard that had gone on without an answer
-	uint32_t first_pid;  // of the first image
+	bool alone;            // the launcher is gone
+	uint64_t looked_ns;    // when the collector was looked at last
+	unsigned looks, still; // how often; of these one after the other where it took nothing
+	uint64_t unheard_ns;   // when one was heard that had gone on without an answer
+	uint32_t first_pid;    // of the first image
 	_Atomic bool refusing;
 	_Atomic uint32_t busy;     // visitors inside
 	_Atomic uint32_t entering; // static programs: threads of entry_main
@@ -98,100 +103,6 @@ static bool watch(struct door *door, int fd, enum watched what, uint32_t which)
 	};
 
 	return epoll_ctl(door->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
-}
-
-// Send the welcome, with what it is about unless it is a refusal.
-//
-// Descriptors go as SCM_RIGHTS, which makes copies in the receiver. MSG_DONTWAIT: a visitor who
-// does not read must not stop the door.
-static bool send_welcome(int fd, const struct segment_welcome *welcome, const int *fds,
-			 size_t count)
-{
-	union {
-		struct cmsghdr header;
-		char bytes[CMSG_SPACE(SEGMENT_SPARES_AT_ONCE * sizeof *fds)];
-	} control = { 0 };
-	struct iovec part = { (void *)(uintptr_t)welcome, sizeof *welcome };
-	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
-
-	ASSERT(count <= SEGMENT_SPARES_AT_ONCE);
-	if (count > 0) {
-		message.msg_control = control.bytes;
-		message.msg_controllen = CMSG_SPACE(count * sizeof *fds);
-		control.header.cmsg_level = SOL_SOCKET;
-		control.header.cmsg_type = SCM_RIGHTS;
-		control.header.cmsg_len = CMSG_LEN(count * sizeof *fds);
-		memcpy(CMSG_DATA(&control.header), fds, count * sizeof *fds);
-	}
-	return sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof *welcome;
-}
-
-// What a stranger sends, as it came.
-struct heard {
-	struct segment_hello hello;
-	char args[ARGS_MAX]; // what comes after the path begins in `hello`, where that ends
-	size_t size;
-	struct ucred from;
-	int fd; // that it sent; -1: none
-};
-
-// What is aligned has room for two: one that is not wanted is closed, or strangers could fill our
-// table with them.
-static int first_of(struct cmsghdr *header)
-{
-	size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-	int first = -1;
-
-	for (size_t i = 0, fd_size = sizeof(int); i < count; i++) {
-		int fd;
-
-		memcpy(&fd, CMSG_DATA(header) + i * fd_size, fd_size);
-		if (i == 0)
-			first = fd;
-		else
-			close(fd);
-	}
-	return first;
-}
-
-// Its fields are all set, and `fd` is the caller's. -1 with errno: as recv.
-static ssize_t receive(int fd, struct heard *heard)
-{
-	union {
-		struct cmsghdr header;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
-	struct iovec part = { heard, offsetof(struct heard, size) };
-	struct msghdr message = {
-		.msg_iov = &part,
-		.msg_iovlen = 1,
-		.msg_control = control.bytes,
-		.msg_controllen = sizeof control,
-	};
-	ssize_t size = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	socklen_t length = sizeof heard->from;
-
-	heard->fd = -1;
-	if (size < 0)
-		return size;
-	if (message.msg_controllen >= CMSG_LEN(sizeof(int)) &&
-	    control.header.cmsg_level == SOL_SOCKET && control.header.cmsg_type == SCM_RIGHTS)
-		heard->fd = first_of(&control.header);
-	heard->size = (size_t)size;
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &heard->from, &length) != 0)
-		return 0;
-	return size;
-}
-
-// Nothing of it is used before its length and each of its numbers were looked at.
-static bool hello_valid(const struct segment_hello *hello, size_t size)
-{
-	return size >= offsetof(struct segment_hello, exe) && hello->magic == SEGMENT_MAGIC &&
-	       hello->version == SEGMENT_VERSION &&
-	       hello->exe_length <= size - offsetof(struct segment_hello, exe) &&
-	       hello->exe_length <= sizeof hello->exe &&
-	       (hello->image == 0 || hello->start == SEGMENT_START_FORK) &&
-	       hello->start >= SEGMENT_START_EXEC && hello->start <= SEGMENT_START_SPARES;
 }
 
 // Root records everybody's processes, others their own. With --no-follow the first process that
@@ -313,7 +224,7 @@ static void welcome_image(struct door *door, int fd, const struct segment_hello 
 	if (!take_share(door, &arrival->share, welcome.image, &err)) {
 		tell_no_share(door, arrival, &err);
 		welcome.refused = 1;
-		send_welcome(fd, &welcome, NULL, 0);
+		hello_answer(fd, &welcome, NULL, 0);
 		door_arrival_free(arrival);
 		return;
 	}
@@ -332,7 +243,7 @@ static void welcome_image(struct door *door, int fd, const struct segment_hello 
 	watch_arrival(door, arrival);
 	event = arrival_event(arrival);
 	door_queue_hold(&door->queue);
-	sent = send_welcome(fd, &welcome,
+	sent = hello_answer(fd, &welcome,
 			    (const int[]){ door->tick->session.fd, arrival->share.fd }, 2);
 	door_queue_release(&door->queue, sent ? event : NULL);
 	if (!sent) {
@@ -347,7 +258,7 @@ static void welcome_image(struct door *door, int fd, const struct segment_hello 
 }
 
 // A forked child that is not recorded, though it goes on as if it were.
-static void tell_unheard(struct door *door, const struct heard *heard, const struct err *err)
+static void tell_unheard(struct door *door, const struct hello_heard *heard, const struct err *err)
 {
 	struct door_event *event = door_queue_event(DOOR_UNSEEN);
 
@@ -379,7 +290,7 @@ static void take_longer_args(struct door_arrival *arrival, const char *sent, siz
 // A forked child that does not wait. Its segment is taken as it is: it may have written there.
 //
 // Its arguments are those that it had when it began, as its hello has them.
-static void take_image(struct door *door, int fd, struct heard *heard)
+static void take_image(struct door *door, int fd, struct hello_heard *heard)
 {
 	const struct segment_hello *hello = &heard->hello;
 	size_t args_at = offsetof(struct segment_hello, exe) + hello->exe_length;
@@ -430,7 +341,7 @@ static void visitor_leaves(struct door *door, struct visitor *visitor)
 }
 
 // Somebody who is refused is told so, and goes on unrecorded; the trace says who it was.
-static void refuse(struct door *door, int fd, struct heard *heard)
+static void refuse(struct door *door, int fd, struct hello_heard *heard)
 {
 	const struct segment_hello *hello = &heard->hello;
 	const struct ucred *from = &heard->from;
@@ -451,7 +362,7 @@ static void refuse(struct door *door, int fd, struct heard *heard)
 			(unsigned)from->pid);
 	if (err.text[0] != '\0')
 		door_queue_warn(&door->queue, &err);
-	send_welcome(fd, &no, NULL, 0);
+	hello_answer(fd, &no, NULL, 0);
 	if (heard->fd >= 0)
 		share_refuse(heard->fd); // it has gone on, and does not listen
 	heard->fd = -1;
@@ -495,7 +406,7 @@ static void give_spares(struct door *door, int fd, const struct segment_hello *h
 		fds[pool->count++] = spare->share.fd;
 	}
 	welcome.refused = pool->count == 0;
-	if (!send_welcome(fd, &welcome, fds, pool->count) || pool->count == 0) {
+	if (!hello_answer(fd, &welcome, fds, pool->count) || pool->count == 0) {
 		spares_pool_free(pool);
 		return;
 	}
@@ -600,7 +511,7 @@ static void visitor_goes_on(struct door *door, struct visitor *visitor)
 }
 
 // One less who has gone on without an answer, if this is one.
-static void count_unheard(struct door *door, const struct heard *heard)
+static void count_unheard(struct door *door, const struct hello_heard *heard)
 {
 	_Atomic uint32_t *unheard = &door->tick->clock->unheard;
 	uint32_t count = atomic_load(unheard);
@@ -632,10 +543,10 @@ static void forget_killed(struct door *door)
 // name, so that its parent is meant.
 static void hear(struct door *door, struct visitor *visitor)
 {
-	static struct heard heard; // the door's thread only
+	static struct hello_heard heard; // the door's thread only
 	const struct segment_hello *hello = &heard.hello;
 	struct ucred *from = &heard.from;
-	ssize_t size = receive(visitor->fd, &heard);
+	ssize_t size = hello_receive(visitor->fd, &heard);
 
 	if (size < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
@@ -754,6 +665,7 @@ static void hear_launcher(struct door *door)
 	event->message.text[sizeof event->message.text - 1] = 0;
 	if (size != (ssize_t)sizeof event->message) {
 		event->kind = DOOR_ALONE;
+		door->alone = true;
 		epoll_ctl(door->epoll_fd, EPOLL_CTL_DEL, door->options->report_fd, NULL);
 	} else if (event->message.kind == COLLECT_CUT) {
 		// The collector's own thread may be held by its disk for ever, and not be killed.
@@ -808,8 +720,37 @@ static bool handle(struct door *door, const struct epoll_event *what)
 	return true;
 }
 
-// A visitor who says nothing within VISIT_S_MAX seconds is sent away; so long as there is one the
-// thread wakes up each second.
+// The launcher would say that the collector stands still, and cut at its user's wish. Without it
+// the collector is given something to take now and then, and if it takes nothing for STILL_S
+// seconds the programs go on, unrecorded from there on.
+//
+// For example, a launcher was killed by SIGKILL, and hours later a server of files is gone for good
+// while the collector writes to it: the programs stand still for half a minute, as soon as their
+// rings are full. Seconds are of this thread: while the whole process is stopped none goes by.
+static void look_at_collector(struct door *door)
+{
+	if (door_queue_empty(&door->queue)) {
+		door->still = 0;
+		if (++door->looks % LOOK_S == 0)
+			door_queue_put(&door->queue, door_queue_event(DOOR_LOOK));
+		return;
+	}
+	if (++door->still == STILL_S) {
+		struct door_event *warning = door_queue_event(DOOR_WARNING);
+
+		tick_stop(door->tick);
+		snprintf(
+			warning->message.text, sizeof warning->message.text,
+			"the recording was cut, as its collector did not move for %d s (its disk "
+			"did not answer) and the launcher was gone; the programs ran on unrecorded",
+			STILL_S);
+		door_queue_put(&door->queue, warning);
+		door_queue_put(&door->queue, door_queue_event(DOOR_STOP));
+	}
+}
+
+// A visitor who says nothing within VISIT_S_MAX seconds is sent away; so long as there is one, or
+// the launcher is gone, the thread wakes up each second.
 static void *door_main(void *argument)
 {
 	struct door *door = argument;
@@ -818,12 +759,16 @@ static void *door_main(void *argument)
 
 	prctl(PR_SET_NAME, "tidemark-door");
 	while (going) {
-		int timeout_ms = door->visitors_count > 0 ? 1000 : -1;
+		int timeout_ms = door->visitors_count > 0 || door->alone ? 1000 : -1;
 		int count = epoll_wait(door->epoll_fd, events, EVENTS_MAX, timeout_ms);
 
 		for (int i = 0; i < count && going; i++)
 			going = handle(door, &events[i]);
 		send_away_silent(door);
+		if (door->alone && now_steady_ns() - door->looked_ns >= 1000000000) {
+			door->looked_ns = now_steady_ns();
+			look_at_collector(door);
+		}
 	}
 	return NULL;
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """When we fail, the program does not: it runs on, and the trace is whole up to there."""
-# timeout: 120
+# timeout: 240
 # parallel: yes
 import json
 import os
@@ -123,6 +123,24 @@ def a_collector_whose_disk_hangs_holds_the_program_with_a_word_and_until_ctrl_c_
     """It cannot even be killed."""
     with HangingDisk("disk", 8192):
         cut("disk/t.tide", lambda recorder: None, "its disk does not answer")
+
+
+@test
+def a_collector_whose_disk_hangs_lets_the_program_go_when_the_launcher_is_killed():
+    path = os.path.abspath("counters")
+    with HangingDisk("disk", 8192):
+        recorder = subprocess.Popen([TIDEMARK, "record", "-o", "disk/t.tide", "--", program("still"), "1000", "100000"],
+                                    env=environment(COUNTERS=path), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        equal(b"ready\n", recorder.stdout.readline(), "the program's first line")
+        [still] = [pid for pid in children_of(recorder.pid) if pid != collector_of(recorder.pid)]
+        wait_for(lambda: b"does not answer" in os.read(recorder.stderr.fileno(), 1 << 16), "a line that says so")
+        recorder.kill()
+        recorder.wait()
+        upto = counters(path)[1][2] + 2000
+        try:
+            wait_for(lambda: counters(path)[1][2] >= upto, "2000 rounds of the program")
+        finally:
+            os.kill(still, signal.SIGKILL)
 
 
 @test
