@@ -313,8 +313,8 @@ static bool find_memory(const struct window *window, const struct window_options
 {
 	uint64_t stacks = reader_stacks_count(window->reader) - UINT64_C(1);
 	uint64_t kinds = window->index.cells.cells_count - UINT64_C(1);
-	uint64_t need =
-		index_memory_need(stacks, window->index.cells.sites_count - UINT64_C(1), kinds);
+	uint64_t need = index_memory_need(stacks, window->index.cells.sites_count - UINT64_C(1),
+					  cells_of_one_process(&window->index.cells), kinds);
 	struct str text = { 0 };
 
 	ASSERT(!window->plain && memory_most(options) >= memory_of(options));

@@ -254,6 +254,23 @@ def what_is_needed_is_said_right_at_once_and_taken_where_no_limit_is_given():
 
 
 @test
+def a_stack_of_many_processes_counts_for_each_of_them():
+    # 60 processes have 1,000 stacks in common: 60,000 rows by process and stack, some 38 MiB.
+    text = "\n".join(["trace"] + [f"process p{p} pid={p + 1}\nthread t{p} p{p} tid={p + 1}" for p in range(60)]
+                     + [f'stack s{i} "f{i}"' for i in range(1000)]
+                     + [f"+1 t{p} malloc s{i} {0x1000 + i * 64:#x} 24" for p in range(60) for i in range(1000)]
+                     + ["end\n"])
+    path = assemble("shared", text)
+    words = ("--by", "process,stack", "-n", "3")
+    done = ask(path, *words, "--memory", "32M", check=4, TIDEMARK_INDEX="always")
+    needed = re.search(r"the trace has 1000 stacks and 60000 kinds of allocations, too many for 32 MiB of memory "
+                       r"\(try: --memory (\d+)M\)", done.stderr)
+    assert needed, done.stderr
+    answer, bytes_peak, said = peak(path, *words, "--memory", needed[1] + "M")
+    assert len(answer["rows"]) > 0 and bytes_peak <= int(needed[1]) * MIB, (bytes_peak, said)
+
+
+@test
 def stacks_that_only_call_others_take_little():
     names = [" < ".join(f'"f{i}_{k}"' for k in range(120)) for i in range(300)]
     text = "\n".join(["trace", "process p pid=1", "thread t p tid=1"]

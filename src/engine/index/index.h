@@ -110,7 +110,7 @@ extern const struct index_shape index_shape_tiny;
 // How much memory is enough to ask about a trace of so many stacks, of which some allocate (sites),
 // and kinds of allocations (pairs of site and size), with what a command keeps of its rows: as
 // measured on recordings of compilers and on made ones of up to 700,000 stacks.
-uint64_t index_memory_need(uint64_t stacks, uint64_t sites, uint64_t kinds);
+uint64_t index_memory_need(uint64_t stacks, uint64_t sites, bool one_process, uint64_t kinds);
 
 // ERR_LIMIT: it is more than there is, and how much it is.
 bool index_memory_refuse(uint64_t memory_bytes, uint64_t need_bytes, uint64_t stacks,

@@ -181,6 +181,7 @@ static void fill(struct index_ahead *ahead, struct index_ahead_batch *batch)
 	batch->stacks_count = reader_stacks_count(ahead->reader) - 1;
 	batch->sites_count = ahead->cells->sites_count - 1;
 	batch->kinds_count = ahead->cells->cells_count - 1;
+	batch->one_process = cells_of_one_process(ahead->cells);
 }
 
 static struct index_ahead_batch *batch_at(struct index_ahead *ahead, uint64_t number)

@@ -50,6 +50,7 @@ struct index_ahead_batch {
 	// With this batch: bytes of definitions and cells, and how many there are.
 	uint64_t memory_bytes;
 	uint32_t stacks_count, sites_count, kinds_count;
+	bool one_process; // that these are of
 };
 
 struct index_ahead {

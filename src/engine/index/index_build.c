@@ -241,17 +241,27 @@ static void add_note(struct index_work *work, const struct trace_note *note)
 
 // ---- memory ----
 
-// Measured: 28 MiB of buffers, 64 bytes a stack, 136 more where it allocates, and 44 a kind.
-// 700,000 stacks that all allocate, with 2,000,000 kinds, need 28 + 134 + 84 = 246 MiB, just within
-// 256. Of a compiler's 1,200,000 stacks 167,000 allocate, of 195,000 kinds: 28 + 73 + 22 + 8 = 131.
-uint64_t index_memory_need(uint64_t stacks, uint64_t sites, uint64_t kinds)
+// Measured: 28 MiB of buffers, 64 bytes a stack, 72 a site, 64 a row, and 44 a kind. 700,000 stacks
+// that all allocate, with 2,000,000 kinds, need 28 + 134 + 84 = 246 MiB, just within 256. Of a
+// compiler's 1,200,000 stacks 167,000 allocate, of 195,000 kinds: 28 + 73 + 22 + 8 = 131. Of 97
+// processes that share 543,000 stacks there are 1,210,000 sites and as many rows, of 1,850,000
+// kinds: 28 + 33 + 157 + 78 = 296 (up to 276 were seen with rows by stack).
+uint64_t index_memory_need(uint64_t stacks, uint64_t sites, bool one_process, uint64_t kinds)
 {
-	enum { BASE = 28 << 20, STACK_BYTES = 64, SITE_BYTES = 136, KIND_BYTES = 44 };
+	enum {
+		BASE = 28 << 20,
+		STACK_BYTES = 64,
+		SITE_BYTES = 72,
+		ROW_BYTES = 64,
+		KIND_BYTES = 44
+	};
 
-	// A stack of several threads is several sites, but one row.
-	if (sites > stacks)
-		sites = stacks;
-	return BASE + stacks * STACK_BYTES + sites * SITE_BYTES + kinds * KIND_BYTES;
+	// A stack of several threads is several sites but one row; one of several processes is
+	// several rows.
+	uint64_t rows = one_process && sites > stacks ? stacks : sites;
+
+	return BASE + stacks * STACK_BYTES + sites * SITE_BYTES + rows * ROW_BYTES +
+	       kinds * KIND_BYTES;
 }
 
 bool index_memory_refuse(uint64_t memory_bytes, uint64_t need_bytes, uint64_t stacks,
@@ -267,7 +277,8 @@ bool index_memory_refuse(uint64_t memory_bytes, uint64_t need_bytes, uint64_t st
 
 static uint64_t need_of(const struct index_ahead_batch *batch)
 {
-	return index_memory_need(batch->stacks_count, batch->sites_count, batch->kinds_count);
+	return index_memory_need(batch->stacks_count, batch->sites_count, batch->one_process,
+				 batch->kinds_count);
 }
 
 // The rest of the trace is gone through for its kinds alone, so that the figure that is asked for

@@ -56,6 +56,7 @@ static uint64_t share_of_lives(const struct index *index)
 {
 	enum { SHARE = 4, SHARE_CROWDED = 8 };
 	uint64_t need = index_memory_need(index->cells.sites_count, index->cells.sites_count,
+					  cells_of_one_process(&index->cells),
 					  index->cells.cells_count);
 
 	return need <= index_room(index, 2, 1) ? SHARE : SHARE_CROWDED;
