@@ -22,6 +22,7 @@
 #include "recorder/refused_linux.h"
 #include "recorder/text.h"
 #include "recorder/vm_put.h"
+#include "recorder/vm_segments_linux.h"
 #include "recorder/vm_write_linux.h"
 
 enum {
@@ -615,60 +616,6 @@ static long vm_advise_vectors(const struct vm_ask *ask)
 	return result;
 }
 
-// Sizes of segments attached, for when they are detached; an address of 0 is a free entry. Kept
-// over fork, as segments are.
-static struct vm_segment {
-	uint64_t address, size;
-} vm_segments[1024];
-static uint32_t vm_segments_used; // all that ever were
-
-// Under files_lock. NULL: there is none.
-static struct vm_segment *vm_segment_of(uint64_t address)
-{
-	for (uint32_t i = 0; i < vm_segments_used; i++)
-		if (vm_segments[i].address == address)
-			return &vm_segments[i];
-	return NULL;
-}
-
-// Under files_lock. Of one for which there is no room the size will not be known.
-static void vm_segment_put(uint64_t address, uint64_t size)
-{
-	struct vm_segment *segment = vm_segment_of(address);
-
-	if (!segment)
-		segment = vm_segment_of(0);
-	if (!segment && vm_segments_used < sizeof(vm_segments) / sizeof(*vm_segments))
-		segment = &vm_segments[vm_segments_used++];
-	if (segment)
-		*segment = (struct vm_segment){ address, size };
-}
-
-// A segment was attached (with its size), or will be detached (`put` is NULL): then its size, 0 if
-// that is not known.
-static uint64_t vm_segment(uint64_t address, const uint64_t *put)
-{
-	struct recording_state *state = recording_state;
-	struct vm_segment *segment;
-	uint64_t signals, size = 0;
-
-	if (recording_phase() != RECORDING_ON)
-		return 0;
-	signals = kernel_block_signals();
-	recording_lock(&state->files_lock);
-	if (put) {
-		vm_segment_put(address, *put);
-	} else {
-		segment = vm_segment_of(address);
-		size = segment ? segment->size : 0;
-		if (segment && address)
-			segment->address = 0;
-	}
-	recording_unlock(&state->files_lock);
-	kernel_restore_signals(signals);
-	return size;
-}
-
 // The size is asked of the kernel before (IPC_STAT), since shmat itself does not say it, and shmdt
 // is called with the address alone.
 static long vm_shmat(const struct vm_ask *ask)
@@ -703,7 +650,7 @@ static long vm_shmat(const struct vm_ask *ask)
 		vm_after(ask, &record, result);
 	}
 	if (!kernel_failed(result))
-		vm_segment(vm_word(result), &record.size);
+		vm_segments_put(vm_word(result), record.size);
 	return result;
 }
 
@@ -713,12 +660,12 @@ static long vm_shmdt(const struct vm_ask *ask)
 	struct lane_vm record = { .kind = LANE_VM_SHMDT, .address = vm_word(ask->words[0]) };
 	long result;
 
-	record.size = vm_segment(record.address, NULL);
+	record.size = vm_segments_take(record.address);
 	vm_forget();
 	result = vm_around(ask, __NR_shmdt, &record, record.size);
 	vm_forget();
 	if (kernel_failed(result) && record.size)
-		vm_segment(record.address, &record.size); // it is attached still
+		vm_segments_put(record.address, record.size); // it is attached still
 	else if (!kernel_failed(result) && !record.size)
 		__atomic_store_n(&vm_list_due, 1, __ATOMIC_RELAXED);
 	return result;
