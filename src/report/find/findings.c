@@ -757,7 +757,8 @@ static const char *cannot_look(const struct findings *findings, const struct fin
 		       "run has none; tidemark record --rss-exact takes more of them)";
 	if ((needs & FINDINGS_ALL_SEEN) && (heap_totals(findings->facts->heap)->events_lost ||
 					    was_paused(reader) || !reader_complete(reader)))
-		return "needs a recording from a process's beginning, without pauses and losses";
+		return "needs a recording from a process's beginning, without pauses, losses and "
+		       "programs that are not recorded wholly";
 	if ((needs & FINDINGS_LINUX) && reader_is_windows(reader))
 		return "how the heaps of Windows lay their blocks out is not known";
 	if ((needs & FINDINGS_NO_FILTER) && query_narrows(&asked->selection.query))

@@ -494,7 +494,8 @@ bool findings_killed(struct findings *findings, const struct findings_kind *kind
 	const struct reader *reader = findings->asked->reader;
 	const struct findings_facts *facts = findings->facts;
 
-	if (!reader_complete(reader))
+	// A program that was not recorded is none of these processes.
+	if (!reader_sound(reader) || reader_end(reader)->why[0])
 		findings_miss(findings, kind,
 			      "the recording did not end by itself, so how its processes ended is "
 			      "not known; where the kernel kills all of a control group "
