@@ -186,8 +186,8 @@ static void tell_messages(struct messages *messages)
 		forget(message);
 	}
 	if (messages->more)
-		query_context_warn(asked, "%" PRIu64 " more messages are in tidemark info",
-				   messages->more);
+		query_context_warn(asked, "%s more messages are in tidemark info",
+				   STR_COUNT(messages->more));
 }
 
 // Selects the allocations that were asked for. What a report cannot be about is refused with the
@@ -268,23 +268,22 @@ static void warn_of_damage(struct report *report)
 	// What messages have said already is not said again; what a trace without an end lost is
 	// not known, as was said above.
 	if (totals->events_lost > report->losses_told && report->complete)
-		query_context_warn(asked, "%" PRIu64 " events were lost; the figures are too small",
-				   totals->events_lost);
+		query_context_warn(asked, "%s events were lost; the figures are too small",
+				   STR_COUNT(totals->events_lost));
 	if (reader_unknown(asked->reader))
-		query_context_warn(asked,
-				   "%" PRIu64
-				   " records are of kinds that this version does not know",
-				   reader_unknown(asked->reader));
+		query_context_warn(asked, "%s records are of kinds that this version does not know",
+				   STR_COUNT(reader_unknown(asked->reader)));
 	if (incomplete.deep)
 		query_context_warn(asked,
-				   "%" PRIu64 " allocation%s a stack deeper than the 8,192 frames "
-				   "that are recorded: outer callers are missing",
-				   incomplete.deep, incomplete.deep == 1 ? " has" : "s have");
+				   "%s allocation%s a stack deeper than the 8,192 frames that are "
+				   "recorded: outer callers are missing",
+				   STR_COUNT(incomplete.deep),
+				   incomplete.deep == 1 ? " has" : "s have");
 	if (incomplete.unproven)
 		query_context_warn(asked,
-				   "%" PRIu64 " allocation%s a stack that is not proven whole: it "
-				   "passes code without unwind tables, and callers may be missing",
-				   incomplete.unproven,
+				   "%s allocation%s a stack that is not proven whole: it passes "
+				   "code without unwind tables, and callers may be missing",
+				   STR_COUNT(incomplete.unproven),
 				   incomplete.unproven == 1 ? " has" : "s have");
 }
 

@@ -554,7 +554,8 @@ def memory_outside_the_heap_that_is_no_known_runtime_s_is_said_too():
 @test
 def a_runtime_without_symbols_is_named_by_its_program():
     for program, named, said in (("deno", "", "V8 heap, as mappings: 64.0 MiB"), ("bun", "", "JavaScriptCore, mimalloc, as"),
-                                 ("dart", "", "Dart heap, as mappings"), ("bundle", "", None), ("deno", 'name f "pool_refill"', None)):
+                                 ("dart", "", "Dart heap, as mappings"),
+                                 ("libmozjs-102.so.102.15.1", "", "SpiderMonkey heap, as mappings"), ("bundle", "", None), ("deno", 'name f "pool_refill"', None)):
         assemble("runtime", f'process p pid=1 exe="/opt/{program}"\nthread t p\nmodule a p 0x10000-0x20000 "/opt/{program}"\n'
                  f"frame f a 0x10100\n{named}\nstack s f\n"
                  f"@1 t mmap s 0x90000000 {64 << 20} prot=rw flags=private|anonymous\n"

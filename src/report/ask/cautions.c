@@ -129,9 +129,9 @@ static void tell_attached(const struct reader *reader,
 			str_format(&text, "it had no blocks before with %s", process->before_with);
 		else if (process->before)
 			str_format(&text,
-				   "%" PRIu64 " blocks that it had before are in the figures of "
-				   "what lives as %s, with the bytes that may be used of them",
-				   process->before_count, TRACE_BEFORE_NAME);
+				   "%s blocks that it had before are in the figures of what lives "
+				   "as %s, with the bytes that may be used of them",
+				   STR_COUNT(process->before_count), TRACE_BEFORE_NAME);
 		else
 			str_add(&text, "what it had allocated before is in no figure");
 		if (process->before_why)

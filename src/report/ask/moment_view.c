@@ -101,7 +101,7 @@ void moment_view_read(struct query_context *asked, const struct present_options 
 static void warn_of_count(struct query_context *asked, uint64_t count, const char *what)
 {
 	if (count)
-		query_context_warn(asked, "%" PRIu64 " %s", count, what);
+		query_context_warn(asked, "%s %s", STR_COUNT(count), what);
 }
 
 static void warn_of_calls(struct query_context *asked, const struct space_totals *totals)

@@ -150,6 +150,7 @@ static const char *own_heap_find(const struct symbol *symbol, const struct trace
 		{ "LuaJIT", NULL, "libluajit", NULL },
 		{ "Julia heap", "jl_gc_*", NULL, NULL },
 		{ "SpiderMonkey heap", "js::gc::*", NULL, NULL },
+		{ "SpiderMonkey heap", NULL, "libmozjs-", NULL },
 		{ "PartitionAlloc", "partition_alloc::*", NULL, NULL },
 		// Where these are entered, their mappings are an allocator's that is seen, and not
 		// asked for here: so it is not on Windows.

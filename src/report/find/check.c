@@ -265,8 +265,8 @@ static void judge_trace(struct check *check, const struct heap_totals *totals)
 	if (text.length)
 		refuse(check, str_get(&text));
 	if (totals->events_lost && !text.length) {
-		str_format(&text, "%" PRIu64 " events were lost: the figures are too small",
-			   totals->events_lost);
+		str_format(&text, "%s events were lost: the figures are too small",
+			   STR_COUNT(totals->events_lost));
 		refuse(check, str_get(&text));
 	}
 	if (reader_is_estimated(reader))

@@ -463,8 +463,9 @@ static uint64_t saves_without(const struct findings *findings, const struct spik
 	return had && had < saves ? had : saves;
 }
 
-// Who made it: "8.0 MiB in 1 block of export", or of many sites "8.0 MiB from 12 stacks (most of
-// them, 2.0 MiB, of parse)". A buffer that was there before and is enlarged is no block more.
+// Who made it: "8.0 MiB in 1 block of export", or of many sites "8.0 MiB from 12 stacks (the
+// largest part, 2.0 MiB, from parse)". A buffer that was there before and is enlarged is no block
+// more.
 static void say_peak(const struct findings *findings, struct finding *finding,
 		     const struct spikes_row *row)
 {
@@ -474,8 +475,10 @@ static void say_peak(const struct findings *findings, struct finding *finding,
 	struct str made = { 0 };
 
 	if (!is_alone(row))
-		str_format(&made, "%s from %zu stacks (most of it, %s, from %s)",
-			   STR_BYTES(row->risen), row->spike_sites_count + row->spike_sites_rest,
+		str_format(&made, "%s from %s stacks (%s, %s, from %s)", STR_BYTES(row->risen),
+			   STR_COUNT(row->spike_sites_count + row->spike_sites_rest),
+			   (uint64_t)maker->bytes > row->risen / 2 ? "most of it"
+								   : "the largest part",
 			   STR_BYTES((uint64_t)maker->bytes), function);
 	else if (maker->count > 0)
 		str_format(&made, "%s in %s block%s of %s", STR_BYTES((uint64_t)maker->bytes),
@@ -642,9 +645,9 @@ static void tell_reuse(struct findings *findings, const struct findings_kind *ki
 
 	ASSERT(reused->stacks > 0);
 	if (reused->stacks > 1)
-		str_format(&from, " from %zu stacks, of each", reused->stacks);
+		str_format(&from, " from %s stacks, of each", STR_COUNT(reused->stacks));
 	if (reused->sizes > 0)
-		str_format(&more, " (and the same of %zu other size%s)", reused->sizes,
+		str_format(&more, " (and the same of %s other size%s)", STR_COUNT(reused->sizes),
 			   reused->sizes == 1 ? "" : "s");
 	findings_say(&finding->what,
 		     "%s allocates a buffer of %s %s times,%s never two at a time%s.",
