@@ -180,6 +180,24 @@ static void warn_strangers(struct trace_builder *trace_builder, const struct ima
 	trace_builder_warn(trace_builder, image->process, text);
 }
 
+// Of a process that runs on. Where its realloc is, and whether that has freed what it was given,
+// is not known; that to size 0 has no second half either.
+static void note_reallocs(struct trace_builder *trace_builder, const struct image *image)
+{
+	uint32_t count = 0;
+	char text[192];
+
+	for (uint32_t i = 0; i < image->streams_count; i++)
+		count += image->streams[i] != NULL && image->streams[i]->halved;
+	if (count == 0)
+		return;
+	snprintf(text, sizeof text,
+		 "%u realloc%s under way when the recording ended (or the last call of a thread, "
+		 "to size 0): what %s given counts as freed",
+		 count, count == 1 ? " was" : "s were", count == 1 ? "it was" : "they were");
+	trace_builder_note(trace_builder, TRACE_NOTE_MESSAGE, image->process, TRACE_NONE, 0, text);
+}
+
 // After the reasons of segments.
 enum { NO_LANE_FILES = SEGMENT_NO_LANE_VALGRIND + 1 };
 
@@ -211,6 +229,8 @@ void image_end_count(struct trace_builder *trace_builder, const struct image *im
 	trace_builder->stacks_mismatched += atomic_load(&segment->mismatched);
 	warn_strangers(trace_builder, image);
 	warn_frames(trace_builder, image);
+	if (!image->final)
+		note_reallocs(trace_builder, image);
 	if (dropped == 0)
 		return;
 	// Of the collector's own limit, by which segments are shorter (share_open).

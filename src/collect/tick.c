@@ -33,6 +33,17 @@ static void count_length(struct segment_clock *clock, uint64_t length_ns)
 		atomic_store(&clock->worst_ns, length_ns);
 }
 
+// False: a program that is left has stopped the clock (ATTACH_END).
+static bool raise_own(struct segment_clock *clock, uint64_t to_ns)
+{
+	uint64_t tick_ns = atomic_load(&clock->now_ns);
+
+	while (tick_ns != SEGMENT_CLOCK_STOP)
+		if (atomic_compare_exchange_weak(&clock->now_ns, &tick_ns, to_ns))
+			return true;
+	return false;
+}
+
 // Deadlines are counted from the first, so that ticks do not drift; one that was missed begins anew
 // from now.
 static void *tick_main(void *argument)
@@ -51,8 +62,8 @@ static void *tick_main(void *argument)
 			return NULL;
 		}
 		now_ns = now_steady_ns();
-		atomic_store_explicit(&tick->clock->now_ns, now_ns - began_ns,
-				      memory_order_release);
+		if (!raise_own(tick->clock, now_ns - began_ns))
+			return NULL;
 		if (now_ns != last_ns)
 			count_length(tick->clock, now_ns - last_ns);
 		last_ns = now_ns;

@@ -2,7 +2,8 @@
 //
 // For example two threads run, and one is inside of a hook, which called the real malloc:
 //
-//     1st try   both are stopped, and the code is as it was before: no more calls come to a hook.
+//     1st try   one is stopped, and the recording ends there: hooks record nothing from then on
+//               both are stopped, and the code is as it was before: no more calls come to a hook.
 //               A return address on the stack of one leads to the recorder: it is not reset yet
 //     1 ms      both go on; the call returns through the hook
 //     2nd try   nothing leads there: the recorder is reset and its memory is unmapped
@@ -131,12 +132,14 @@ static bool attacher_reset(struct attacher *attacher, const struct tracee *trace
 	return done;
 }
 
-// What the recorder there has changed. False: it records for somebody else, or for none.
+// What the recorder there has changed, and its recording has ended. False: it records for somebody
+// else, or for none.
 static bool attacher_ask(struct attacher *attacher, struct tracee_loan *loan, const char *session)
 {
 	return attacher_call(attacher, loan, ATTACH_ASK, NULL) &&
 	       attacher->answer.status == ATTACH_DONE &&
-	       (!session || strcmp(attacher->answer.session, session) == 0);
+	       (!session || strcmp(attacher->answer.session, session) == 0) &&
+	       attacher_call(attacher, loan, ATTACH_END, NULL);
 }
 
 // One thread, whichever can be stopped. *there: the process has any.
@@ -194,9 +197,9 @@ static enum attacher_left attacher_leave_with(struct attacher *attacher, struct 
 					      struct tracee_loan *loan, const char *session,
 					      bool patient, struct attacher_figures *figures)
 {
-	// The order is what makes it safe: ask (one thread stopped), stop the others, write the
-	// code back, look whether a thread may come back into the recorder, have it reset itself,
-	// let the others go on, unmap what nothing leads to.
+	// The order is what makes it safe: ask and end (one thread stopped), stop the others, write
+	// the code back, look whether a thread may come back into the recorder, have it reset
+	// itself, let the others go on, unmap what nothing leads to.
 	struct attach_patch *list;
 	struct err err;
 	uint64_t unused, stood_ns;

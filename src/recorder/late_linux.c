@@ -343,6 +343,19 @@ static bool late_is_busy(void)
 	return false;
 }
 
+// The clock stops, as at the end of any recording. A hook looks at it after the real malloc and
+// before the real free, so that what is recorded is what was before one moment.
+//
+// For example t2 is in the real malloc, t3 finds the clock stopped and frees 0x1000, and t2 is
+// given that: t2 finds the clock stopped, too. Recorded, it would have been given out twice.
+static uint32_t late_end(void)
+{
+	if (!late_session() || !recording_state || !recording_state->clock)
+		return ATTACH_IDLE;
+	__atomic_store_n(&recording_state->clock->now_ns, SEGMENT_CLOCK_STOP, __ATOMIC_RELEASE);
+	return ATTACH_DONE;
+}
+
 static uint32_t late_stop(void)
 {
 	if (!late_session())
@@ -394,6 +407,9 @@ void tidemark_late_v1(struct attach_call *call)
 		break;
 	case ATTACH_STOP:
 		call->status = late_stop();
+		break;
+	case ATTACH_END:
+		call->status = late_end();
 		break;
 	case ATTACH_LIST:
 		call->status = late_list_mappings(call);

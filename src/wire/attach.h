@@ -5,9 +5,10 @@
 // and prepares the hooks, but changes no code: it lists the bytes to be written, which the launcher
 // does while all threads are stopped, and records nothing until the launcher has said so then.
 // ATTACH_LIST, in that stop, has what is mapped written, for the program may make no call for long.
-// ATTACH_ASK gives the list of bytes again. ATTACH_STOP, when the code is as it was and no thread
-// is in the recorder, unmaps what the recorder had and makes it as it was when it was loaded. All
-// of them call nothing of the program's but, at the first start, what registers for fork.
+// ATTACH_ASK gives the list of bytes again. ATTACH_END ends the recording, of all its processes.
+// ATTACH_STOP, when the code is as it was and no thread is in the recorder, unmaps what the
+// recorder had and makes it as it was when it was loaded. All of them call nothing of the program's
+// but, at the first start, what registers for fork.
 //
 // A statically linked program has no linker that could load a library: the launcher maps it there,
 // before the program's first call of its allocator, and calls the same function with ATTACH_ENTER,
@@ -34,6 +35,7 @@ enum attach_verb {
 	ATTACH_STOP = 3,  // give everything back
 	ATTACH_ENTER = 4, // of a static program: join, and change code
 	ATTACH_LIST = 5,  // write what is mapped: it records, and all threads are stopped
+	ATTACH_END = 6,   // nothing more is recorded, by any process of the session
 };
 
 // What the launcher maps for a call, with the struct near its start: the stack of the call.
@@ -45,7 +47,7 @@ enum attach_status {
 	ATTACH_RUNS = 2,    // START: it records already
 	ATTACH_FAILED = 3,  // START, ENTER: `why` and `error` say why (enum segment_why, errno)
 	ATTACH_BUSY = 4,    // STOP: a thread is inside of an event
-	ATTACH_IDLE = 5,    // ASK, STOP, LIST: it does not record
+	ATTACH_IDLE = 5,    // ASK, STOP, LIST, END: it does not record
 	ATTACH_PRELOAD = 6, // it was there from the program's start
 	ATTACH_OTHER = 7,   // it is another version's
 	ATTACH_NO_ROOM = 8, // START: not every thread has its variables (dtv_linux.h)

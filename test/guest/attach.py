@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from libguest import (BITS, BUILD, LIBRARY, PATIENCE_SECONDS, SOURCE, TIDEMARK, Skip, check,
+from libguest import (BITS, BUILD, LIBRARY, PATIENCE_SECONDS, SOURCE, TIDEMARK, Skip, Trace, check,
                       children_of, closed, environment, equal, main, need_root, other_system,
                       program, python, run, runs, test, wait_for, why_not_32_bits)
 
@@ -370,6 +370,28 @@ def python_as_a_whole_and_a_server_under_load():
     run(["redis-cli", "-p", port, "shutdown", "nosave"])
     server.end(0)
     check_whole("t.tide", known=False)
+
+
+@test
+def a_call_that_is_under_way_when_it_is_left_is_none_of_the_recording():
+    """What it is given may have been freed by then, which no hook has seen."""
+    for way in ("malloc", "calloc", "realloc"):
+        running = Running([program("left_within"), way]).ready()
+        recording = Running([TIDEMARK, "record", "-p", str(running.pid), "-o", "t.tide", "-f"])
+        equal("inside\n", running.process.stdout.readline(), "what it says then")
+        recording.process.stderr.readline()  # it is attached to
+        os.kill(recording.pid, signal.SIGINT)
+        equal("over\n", running.process.stdout.readline(), f"{way}: what it says at last")
+        recording.end(0)
+        running.end(7)
+        answer = report()
+        heap, warnings = answer["heap"], "\n".join(answer["trace"]["warnings"])
+        equal((0, 0, 0), (answer["trace"]["events_lost"], heap["lost_frees"], heap["orphan_frees"]),
+              f"{way}: events and frees that are lost, orphans")
+        trace = Trace()
+        equal((1, int(way == "realloc")), (len(trace.of_size(7777)), len(trace.of_size(7778))),
+              f"{way}: blocks that were given out")
+        equal(way == "realloc", "1 realloc was under way when the recording ended" in warnings, warnings)
 
 
 @test
