@@ -10,7 +10,8 @@
 //     /usr/bin/foo.debug  /usr/bin/.debug/foo.debug  ROOT/usr/bin/foo.debug
 //     ROOT/usr/bin/foo.debug  ROOT/usr/bin/foo  ROOT/foo.debug  ROOT/foo
 //
-// The last two only in the user's directories, which may hold plain copies of files.
+// and then CACHE/1234…/debuginfo, where CACHE is libdebuginfod's ($DEBUGINFOD_CACHE_PATH).
+// The last two of the list only in the user's directories, which may hold plain copies of files.
 #pragma once
 
 #include "symbols/object.h"

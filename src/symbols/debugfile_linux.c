@@ -8,16 +8,19 @@
 //     /d/usr/bin/app                 a copy that was not stripped
 //     /d/app.dbg, /d/app.debug, /d/app
 //
-// Then /usr/lib/debug by build-id, what is beside the module, /usr/lib/debug by name, and
-// debuginfod. Where both files have a build-id, that alone proves that they belong together. Where
-// one of them has none, a debug file belongs by the CRC that the module's link states.
+// Then /usr/lib/debug by build-id, what is beside the module, /usr/lib/debug by name, what
+// debuginfod has fetched before, and debuginfod. Where both files have a build-id, that alone
+// proves that they belong together. Where one of them has none, a debug file belongs by the CRC
+// that the module's link states.
 #include "symbols/debugfile.h"
 
 #include "base/mem.h"
 #include "base/str.h"
 
 #include <elfutils/libdwelf.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define DEBUG_ROOT "/usr/lib/debug"
@@ -188,6 +191,46 @@ static struct object *try_beside(struct hunt *hunt)
 	return try_path(hunt);
 }
 
+// Where libdebuginfod keeps what it has fetched, by the rules that it has. False: nowhere.
+static bool add_cache(struct str *path)
+{
+	const char *home = getenv("HOME"), *cache = getenv("DEBUGINFOD_CACHE_PATH");
+
+	if (cache && *cache) {
+		str_add(path, cache);
+		return true;
+	}
+	if (home && *home) {
+		str_format(path, "%s/.debuginfod_client_cache", home);
+		if (access(str_get(path), F_OK) == 0)
+			return true;
+		str_clear(path);
+	}
+	cache = getenv("XDG_CACHE_HOME");
+	if (cache && *cache)
+		str_format(path, "%s/debuginfod_client", cache);
+	else if (home && *home)
+		str_format(path, "%s/.cache/debuginfod_client", home);
+	return path->length > 0;
+}
+
+// What gdb and others have fetched is on the disk: no server is asked. An empty file is the cache's
+// note that no server had it.
+static struct object *try_cache(struct hunt *hunt)
+{
+	struct stat status;
+
+	str_clear(&hunt->path);
+	if (hunt->proof.length == 0 || !add_cache(&hunt->path))
+		return NULL;
+	str_add_char(&hunt->path, '/');
+	str_add_hex(&hunt->path, hunt->proof.build_id, hunt->proof.length);
+	str_add(&hunt->path, hunt->want_debug ? "/debuginfo" : "/executable");
+	if (stat(str_get(&hunt->path), &status) != 0 || status.st_size == 0)
+		return NULL;
+	return try_path(hunt);
+}
+
 // A server is asked by build-id, and knows no other name. What it sends must prove itself as any
 // other file.
 static struct object *try_debuginfod(struct hunt *hunt)
@@ -226,6 +269,8 @@ struct object *debugfile_find_main(const struct search *search, const char *path
 	if (length > 0) {
 		object = try_user_directories(&hunt);
 		if (!object)
+			object = try_cache(&hunt);
+		if (!object)
 			object = try_debuginfod(&hunt);
 	}
 	str_fini(&hunt.path);
@@ -259,6 +304,8 @@ struct object *debugfile_find(const struct search *search, const char *path,
 	if (!found)
 		found = try_root(&hunt, DEBUG_ROOT, strlen(DEBUG_ROOT), false);
 	if (!found)
+		found = try_cache(&hunt);
+	if (!found)
 		found = try_debuginfod(&hunt);
 	str_fini(&hunt.path);
 	return found;
@@ -289,6 +336,12 @@ struct object *debugfile_find_shared(const struct search *search, const struct o
 		found = try_user_directories(&hunt);
 	if (!found)
 		found = try_build_id(&hunt, DEBUG_ROOT, strlen(DEBUG_ROOT));
+	if (!found && *name)
+		remarks_add(
+			search->remarks,
+			"%s: %s, which has a part of its debug information (dwz), cannot be found: "
+			"names from there are missing",
+			object->path, name);
 	str_fini(&hunt.path);
 	return found;
 }

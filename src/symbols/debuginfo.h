@@ -11,13 +11,15 @@
 
 #include "symbols/object.h"
 #include "symbols/places.h"
+#include "symbols/remarks.h"
 
 struct debuginfo;
 
 // `object` has debug information and is borrowed for the life of the debuginfo. Code is in
-// [code_start, code_end): ranges elsewhere are remains of functions that the linker dropped.
-struct debuginfo *debuginfo_new(const struct object *object, uint64_t code_start,
-				uint64_t code_end);
+// [code_start, code_end): ranges elsewhere are remains of functions that the linker dropped. Split
+// debug information (.dwo) that is not found is said in `remarks`, once for all of the object's.
+struct debuginfo *debuginfo_new(const struct object *object, uint64_t code_start, uint64_t code_end,
+				struct remarks *remarks);
 void debuginfo_free(struct debuginfo *debuginfo); // NULL is allowed
 
 // Add the places at `offset`, innermost first. False if nothing is known; *places is then

@@ -20,7 +20,9 @@
 #include "symbols/nest.h"
 
 #include <dwarf.h>
+#include <elfutils/libdwfl.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
 	PIECES_MAX = 100000,  // ranges of one function
@@ -61,8 +63,10 @@ struct debuginfo {
 	uint64_t code_start, code_end;
 	struct unit *units;
 	size_t units_count, units_capacity;
-	struct nest nest; // unit by address
-	struct map paths; // libdw's name of a file -> our path for it, owned
+	struct nest nest;  // unit by address
+	char *split;       // file of the first split part that was not found; NULL: none lacks
+	size_t split_more; // further units whose split part was not found
+	struct map paths;  // libdw's name of a file -> our path for it, owned
 	struct dies_names names;
 };
 
@@ -120,6 +124,58 @@ static bool mangles(Dwarf_Die *die)
 	return dies_is_cpp(language) || language == DW_LANG_D || language == DW_LANG_Rust;
 }
 
+// The split part of a unit with code was not found. The names and lines of functions are in the
+// file itself; what was inlined into them is not.
+static void lack_split(struct debuginfo *debuginfo, Dwarf_Die *die)
+{
+	Dwarf_Attribute attribute;
+	struct str path = { 0 };
+	const char *name, *directory;
+
+	ASSERT(debuginfo->split || debuginfo->split_more == 0);
+	if (debuginfo->split) {
+		debuginfo->split_more++;
+		return;
+	}
+	if (!dwarf_attr(die, DW_AT_dwo_name, &attribute) &&
+	    !dwarf_attr(die, DW_AT_GNU_dwo_name, &attribute))
+		return;
+	name = dwarf_formstring(&attribute);
+	directory = dwarf_formstring(dwarf_attr(die, DW_AT_comp_dir, &attribute));
+	if (name && *name != '/' && directory)
+		str_format(&path, "%s/", directory);
+	str_add(&path, name ? name : "");
+	debuginfo->split = str_take(&path);
+}
+
+// Said once for all units: a build has thousands of such files, which go together.
+static void say_split(const struct debuginfo *debuginfo, const char *path, struct remarks *remarks)
+{
+	struct str text = { 0 };
+
+	if (!debuginfo->split)
+		return;
+	str_format(&text, "%s.dwp", path);
+	if (access(str_get(&text), F_OK) == 0) {
+		str_format(&text, " cannot be used (libdw %s; 0.191 and later read such files)",
+			   dwfl_version(NULL));
+	} else {
+		str_clear(&text);
+		str_add(&text, debuginfo->split);
+		if (debuginfo->split_more > 0)
+			str_format(&text, " and %zu more", debuginfo->split_more);
+		str_add(&text, access(debuginfo->split, F_OK) == 0
+				       ? " cannot be used (of another build, or in a form that is "
+					 "not read)"
+				       : " cannot be found");
+	}
+	remarks_add(remarks,
+		    "%s: split debug information %s: functions that were inlined are not "
+		    "named",
+		    path, str_get(&text));
+	str_fini(&text);
+}
+
 // A compilation unit with code. Units of types and partial units have none: what is in them is
 // referred to by others. With split DWARF (-gsplit-dwarf) the file has a skeleton, with the ranges
 // and the line table, and the tree of functions is in a .dwo file (`split`), if that could be
@@ -145,6 +201,9 @@ static void add_unit(struct debuginfo *debuginfo, struct range_list *ranges, str
 	unit->mangles = mangles(&unit->die);
 	unit->cpp = dies_is_cpp(dwarf_srclang(&unit->die));
 	unit->has_ranges = has_addresses(die);
+	// Without code it is a module of clang's, which is not a part of the program.
+	if (type == DW_UT_skeleton && !split->addr && unit->has_ranges)
+		lack_split(debuginfo, die);
 	if (unit->has_ranges)
 		add_ranges(debuginfo, ranges, die, 1, (uint32_t)debuginfo->units_count);
 	// .debug_aranges refers to units by the offset of their DIE.
@@ -201,7 +260,8 @@ static void find_lines(struct debuginfo *debuginfo, const struct object *object)
 	};
 }
 
-struct debuginfo *debuginfo_new(const struct object *object, uint64_t code_start, uint64_t code_end)
+struct debuginfo *debuginfo_new(const struct object *object, uint64_t code_start, uint64_t code_end,
+				struct remarks *remarks)
 {
 	struct debuginfo *debuginfo = mem_alloc(1, sizeof *debuginfo);
 	struct range_list ranges = { 0 };
@@ -223,6 +283,7 @@ struct debuginfo *debuginfo_new(const struct object *object, uint64_t code_start
 		add_unit(debuginfo, &ranges, &by_offset, &die, &split, type);
 		memset(&split, 0, sizeof split);
 	}
+	say_split(debuginfo, object->path, remarks);
 	add_aranges(debuginfo, &ranges, &by_offset);
 	map_fini(&by_offset);
 	nest_build(&debuginfo->nest, ranges.items, ranges.count);
@@ -248,7 +309,7 @@ void debuginfo_free(struct debuginfo *debuginfo)
 		mem_free(debuginfo->units[i].nodes);
 	}
 	nest_fini(&debuginfo->nest);
-	MEM_FREE(debuginfo->units, debuginfo);
+	MEM_FREE(debuginfo->split, debuginfo->units, debuginfo);
 }
 
 // Can functions stand below such a DIE?

@@ -20,6 +20,9 @@ struct object {
 	char *path;                    // owned; what was opened
 	void *bytes;                   // owned; the file's bytes, or NULL if it is mapped by libelf
 	const void *mapped;            // by libelf; NULL: `bytes`
+	void *unpacked;                // owned; the file's bytes where some were packed by zstd
+	size_t unpacked_bytes;         // of them
+	char *trouble;                 // owned; why its debug information is not read, or NULL
 	Elf *elf;                      // owned
 	Dwarf *dwarf;                  // owned; NULL: no debug information in this file
 	uint64_t size_bytes;           // of the file

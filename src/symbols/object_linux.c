@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "os/mapped.h"
+#include "symbols/unpacked.h"
 
 #include <elfutils/libdwelf.h>
 #include <errno.h>
@@ -117,6 +118,22 @@ static void watch(struct object *object)
 		mapped_watch(object->mapped, size);
 }
 
+// A file whose debug sections are packed by zstd is read from a copy, in which they are not.
+static void unpack(struct object *object, int fd)
+{
+	struct err err;
+
+	if (!object->elf)
+		return;
+	object->unpacked = unpacked_new(object->elf, fd, &object->unpacked_bytes, &err);
+	if (object->unpacked) {
+		elf_end(object->elf);
+		object->elf = elf_memory(object->unpacked, object->unpacked_bytes);
+	} else if (err.kind != ERR_NONE) {
+		object->trouble = mem_copy_text(err.text);
+	}
+}
+
 struct object *object_open(const char *path, struct err *err)
 {
 	struct object *object;
@@ -141,10 +158,12 @@ struct object *object_open(const char *path, struct err *err)
 		object->mtime_ns = (uint64_t)status.st_mtim.tv_sec * 1000000000 +
 				   (uint64_t)status.st_mtim.tv_nsec;
 		object->elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
-		watch(object);
+		unpack(object, fd);
+		if (!object->unpacked)
+			watch(object);
 		ok = look_inside(object, err);
 		// libdw knows by now in which directory the file lies, and what lies beside it.
-		if (ok && elf_cntl(object->elf, ELF_C_FDREAD) != 0)
+		if (ok && !object->unpacked && elf_cntl(object->elf, ELF_C_FDREAD) != 0)
 			ok = err_set(err, ERR_FORMAT, "%s: cannot be read", path);
 	}
 	close(fd);
@@ -181,7 +200,8 @@ void object_close(struct object *object)
 		mapped_forget(object->mapped);
 	if (object->elf)
 		elf_end(object->elf);
-	MEM_FREE(object->bytes, object->path, object);
+	unpacked_free(object->unpacked, object->unpacked_bytes);
+	MEM_FREE(object->trouble, object->bytes, object->path, object);
 }
 
 // zlib's CRC-32: of "123456789" it is cbf43926. Only asked where there is no build-id.

@@ -184,7 +184,7 @@ struct pe_dwarf *pe_dwarf_new(const struct pe *pe, const char *path, struct rema
 	dwarf = mem_alloc(1, sizeof *dwarf);
 	dwarf->object = object;
 	dwarf->base = pe->base;
-	dwarf->debuginfo = debuginfo_new(object, object->code_start, object->code_end);
+	dwarf->debuginfo = debuginfo_new(object, object->code_start, object->code_end, remarks);
 	return dwarf;
 }
 

@@ -150,6 +150,14 @@ static void gather_symbols(struct symbols_file *file, struct remarks *remarks)
 	symtab_build(&file->symtab);
 }
 
+// Debug information that is there and not read.
+static void say_trouble(const struct object *object, struct remarks *remarks)
+{
+	if (object && object->trouble)
+		remarks_add(remarks, "%s: debug information is not used: %s", object->path,
+			    object->trouble);
+}
+
 static char *build_id_path(const struct symbols_file_identity *identity, const char *ending)
 {
 	struct str path = { 0 };
@@ -193,8 +201,12 @@ struct symbols_file *symbols_file_open(const struct symbols_file_identity *ident
 		if (file->shared && file->shared->dwarf)
 			// What dwz moved into a file that several debug files share.
 			dwarf_setalt(object->dwarf, file->shared->dwarf);
-		file->debuginfo = debuginfo_new(object, object->code_start, object->code_end);
+		file->debuginfo = debuginfo_new(object, object->code_start, object->code_end,
+						search->remarks);
 	}
+	say_trouble(file->main, search->remarks);
+	say_trouble(file->debug, search->remarks);
+	say_trouble(file->shared, search->remarks);
 	note_missing(file, identity);
 	return file;
 }

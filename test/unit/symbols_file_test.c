@@ -560,6 +560,133 @@ TEST(split_dwarf_is_followed)
 	fixture_close(&fixture);
 }
 
+// How many places the first address of `function` has that any name is inlined into.
+static size_t depth_at(struct fixture *fixture, const char *function)
+{
+	uint64_t offset = offset_of(fixture->path, function);
+	size_t depth = 0;
+
+	for (uint64_t at = offset; at < offset + 64; at++) {
+		struct places places = { 0 };
+
+		symbols_file_find(fixture->file, at, &places);
+		depth = places.count > depth ? places.count : depth;
+		places_fini(&places);
+	}
+	return depth;
+}
+
+TEST(split_dwarf_that_is_gone_is_said_once_and_names_stay)
+{
+	static const char *const forms[] = { "gcc -gdwarf-5", "gcc -gdwarf-4", "clang -gdwarf-5" };
+
+	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+		const char *path = test_temp_path("program");
+		struct fixture fixture;
+
+		if (i == 2 && access("/usr/bin/clang", X_OK) != 0)
+			continue;
+		oracle_run(
+			"cd %s && rm -f program *.dwo && %s -w -O2 -gsplit-dwarf -c %s -o one.o && "
+			"%s -w -O2 -gsplit-dwarf -Dmain=other -c %s -o two.o && "
+			"objcopy --redefine-sym stands_alone=stands_too two.o && "
+			"gcc -Wl,-z,muldefs one.o two.o -o program && rm -f *.dwo",
+			test_temp_dir(), forms[i], test_source_path(inlined), forms[i],
+			test_source_path(inlined));
+		fixture_open(&fixture, path);
+		CHECK_STR("is_split", name_at(&fixture, offset_of(path, "is_split")));
+		CHECK(has_line_at(&fixture, offset_of(path, "is_split")));
+		CHECK_EQ(1, fixture.remarks.count);
+		CHECK_CONTAINS("one.dwo and 1 more cannot be found", fixture.remarks.lines[0]);
+		fixture_close(&fixture);
+	}
+}
+
+TEST(split_dwarf_of_another_build_is_said)
+{
+	const char *path = test_temp_path("program");
+	struct fixture fixture;
+
+	oracle_run("cd %s && rm -f *.dwo && gcc -w -O2 -g -gsplit-dwarf -c %s -o one.o && "
+		   "gcc one.o -o program && gcc -w -O1 -g -gsplit-dwarf -c %s -o one.o",
+		   test_temp_dir(), test_source_path(inlined), test_source_path(inlined));
+	fixture_open(&fixture, path);
+	CHECK_EQ(1, depth_at(&fixture, "stands_alone"));
+	CHECK_EQ(1, fixture.remarks.count);
+	CHECK_CONTAINS("dwo cannot be used", fixture.remarks.lines[0]);
+	fixture_close(&fixture);
+}
+
+TEST(sections_that_zstd_packed_are_read)
+{
+	const char *path = build("gcc", "-O2 -g", inlined);
+	struct fixture fixture;
+
+	oracle_run("cd %s && (objcopy --compress-debug-sections=zstd program packed 2> refused || "
+		   "touch none)",
+		   test_temp_dir());
+	if (access(test_temp_path("none"), F_OK) == 0)
+		SKIP("objcopy does not know zstd");
+	fixture_open(&fixture, test_temp_path("packed"));
+	CHECK_EQ(0, fixture.remarks.count);
+	CHECK(depth_at(&fixture, "stands_alone") >= 6);
+	CHECK(has_line_at(&fixture, offset_of(path, "is_split")));
+	fixture_close(&fixture);
+}
+
+// Write `byte` at `at` of the section, which readelf finds.
+static void spoil(const char *path, const char *section, unsigned at, unsigned byte)
+{
+	oracle_run("printf '\\%03o' | "
+		   "dd of=%s conv=notrunc bs=1 status=none seek=$((0x$(readelf -SW %s "
+		   "| sed 's/.*\\]//' | awk '$1 == \"%s\" { print $4 }') + %u))",
+		   byte, path, path, section, at);
+}
+
+TEST(sections_that_are_damaged_or_packed_in_an_unknown_form_are_said)
+{
+	const char *path = build("gcc", "-O2 -g -gz=zlib", inlined);
+	struct fixture fixture;
+
+	spoil(path, ".debug_info", 0, 9);
+	fixture_open(&fixture, path);
+	CHECK_STR("is_split", name_at(&fixture, offset_of(path, "is_split")));
+	CHECK_EQ(1, fixture.remarks.count);
+	CHECK_CONTAINS("packed in a form that is not known (9;", fixture.remarks.lines[0]);
+	fixture_close(&fixture);
+
+	path = build("gcc", "-O2 -g -gz=zlib", inlined);
+	spoil(path, ".debug_info", 0, 2);
+	fixture_open(&fixture, path);
+	CHECK_STR("is_split", name_at(&fixture, offset_of(path, "is_split")));
+	CHECK_EQ(1, fixture.remarks.count);
+	CHECK_CONTAINS("that zstd packed is damaged", fixture.remarks.lines[0]);
+	fixture_close(&fixture);
+}
+
+TEST(what_debuginfod_fetched_for_others_is_used)
+{
+	const char *path = build("gcc", "-O2 -g", inlined);
+	struct fixture fixture;
+
+	oracle_run("cd %s && d=cache/$(readelf -n program | sed -n 's/.*Build ID: //p') && "
+		   "mkdir -p $d && "
+		   "objcopy --only-keep-debug program $d/debuginfo && "
+		   "objcopy --strip-debug program",
+		   test_temp_dir());
+	setenv("DEBUGINFOD_CACHE_PATH", test_temp_path("cache"), 1);
+	fixture_open(&fixture, path);
+	CHECK(depth_at(&fixture, "stands_alone") >= 6);
+	fixture_close(&fixture);
+	// An empty file: no server had it.
+	oracle_run("cd %s && for f in cache/*/debuginfo; do : > $f; done", test_temp_dir());
+	fixture_open(&fixture, path);
+	CHECK_EQ(1, depth_at(&fixture, "stands_alone"));
+	CHECK_EQ(0, fixture.remarks.count);
+	fixture_close(&fixture);
+	unsetenv("DEBUGINFOD_CACHE_PATH");
+}
+
 TEST(a_file_with_another_build_id_is_not_used)
 {
 	const char *path = build("gcc", "-O2 -g", inlined);

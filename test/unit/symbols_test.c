@@ -490,7 +490,13 @@ TEST(debuginfod_brings_what_is_missing)
 	CHECK(symbol->line > 0);
 	reading_close(&reading);
 
-	// Without being asked for it is not asked.
+	// Without being asked for, what it has fetched is used, and it is not asked.
+	reading = reading_open(&recorded, NULL);
+	symbol = symbols_find(reading.symbols, recorded.in_first, &count);
+	CHECK_STR("is_split", symbol->function);
+	CHECK(symbol->line > 0);
+	reading_close(&reading);
+	setenv("DEBUGINFOD_CACHE_PATH", test_temp_path("empty"), 1);
 	reading = reading_open(&recorded, NULL);
 	symbol = symbols_find(reading.symbols, recorded.in_first, &count);
 	CHECK(symbol->function == NULL);
