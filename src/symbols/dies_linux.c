@@ -277,7 +277,7 @@ static bool enter(struct naming *naming)
 // The children of a DIE one by one. `child` is unset before the first.
 static bool next_child(struct naming *naming, Dwarf_Die *die, Dwarf_Die *child, Dwarf_Off *last)
 {
-	if (naming->steps++ >= STEPS_MAX)
+	if (naming->steps++ >= STEPS_MAX || naming->out.length > TEXT_MAX)
 		return false;
 	if (*last == 0) {
 		*last = dwarf_dieoffset(die);
@@ -883,8 +883,8 @@ static void add_own(struct naming *naming, Dwarf_Die *die, Dwarf_Die *told,
 		    const struct scopes *scopes, uint32_t at)
 {
 	const char *name = dwarf_diename(die);
+	size_t from = naming->out.length;
 	Dwarf_Die type;
-	size_t length;
 	int tag = dwarf_tag(die);
 
 	// GCC's struct of va_list is "typedef __va_list_tag __va_list_tag".
@@ -898,10 +898,12 @@ static void add_own(struct naming *naming, Dwarf_Die *die, Dwarf_Die *told,
 		str_add(&naming->out, "operator ");
 		add_type(naming, &type);
 	} else {
-		length = base_length(name);
-		str_add_bytes(&naming->out, name, length);
+		str_add_bytes(&naming->out, name, base_length(name));
 		if (is_class(tag) || tag == DW_TAG_subprogram)
 			add_arguments(naming, is_class(tag) ? told : die, name);
+		// "<x" is no name of C++, but may be in a file.
+		if (naming->out.length == from)
+			str_add(&naming->out, name);
 	}
 	if (tag != DW_TAG_subprogram)
 		return;

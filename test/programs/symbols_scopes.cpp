@@ -109,6 +109,15 @@ struct store {
 
 } // namespace app
 
+struct outside {
+	int x;
+};
+
+PLACED static inline void *outer(outside *a)
+{
+	return malloc(a != 0);
+}
+
 __attribute__((noinline)) int one_more(int x)
 {
 	return x + 1;
@@ -170,4 +179,5 @@ int main(int argc, char **argv)
 	sink = app::parts(0, 0, 0, 0, (std::tuple<> *)argv);
 	sink = app::numbers(0, {}, (double _Complex *)argv);
 	sink = here(3);
+	sink = outer((outside *)argv);
 }

@@ -182,6 +182,7 @@ static const char *const in_scopes[] = {
 	"app::store::make<long>(int)::{lambda()#1}::operator()() const",
 	"main::{lambda(int)#1}::operator()(int) const",
 	"app::store::open(int)::{lambda()#1}::operator()() const",
+	"outer(outside*)",
 };
 
 enum { IN_SCOPES = sizeof in_scopes / sizeof *in_scopes };
@@ -260,6 +261,18 @@ static bool find_inlined(struct fixture *fixture, const char *name, bool bare)
 		places_fini(&places);
 	}
 	return found;
+}
+
+// "<utside" is a name that no compiler writes: brackets that do not end.
+TEST(a_class_of_a_name_that_cannot_be_is_written_as_it_is)
+{
+	const char *path = build("g++", "-std=c++20 -O2 -g", scopes);
+	struct fixture fixture;
+
+	oracle_run("LC_ALL=C sed -i 's/outside/<utside/g' %s", path);
+	fixture_open(&fixture, path);
+	CHECK(find_inlined(&fixture, "outer(<utside*)", false));
+	fixture_close(&fixture);
 }
 
 TEST(inlined_functions_with_little_debug_information_have_the_names_of_their_own_code)
