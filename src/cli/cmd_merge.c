@@ -37,12 +37,15 @@ static int run(int argc, char **argv);
 
 const struct command cmd_merge = {
 	.name = "merge",
-	.brief = "put traces of several machines or runs side by side in one",
+	.brief = "put traces of several machines or runs side by side, or rotated files in one",
 	.usage = "FILE... -o OUT [options]",
 	.text = "Processes, stacks and items of all are in OUT, by time: as far apart as their\n"
 		"clocks say. Within each trace the order stays as it is; between two it is as\n"
-		"good as those clocks.\n",
+		"good as those clocks.\n"
+		"The files of one recording (record --rotate), given together, are joined: OUT\n"
+		"is the recording as it would be in one file.\n",
 	.examples = "  tidemark merge client.tide server.tide --offset -120ms -o both.tide\n"
+		    "  tidemark merge app.*.tide app.tide -o whole.tide\n"
 		    "  tidemark merge monday.tide tuesday.tide --together -o days.tide\n",
 	.options = merge_options,
 	.run = run,
@@ -101,6 +104,14 @@ static void tell(const struct merge *merge, const struct rewrite_result *result)
 		args_warn(&cmd_merge,
 			  "labels differ: those of the new trace have the values of all, and do "
 			  "not say which process has which (to keep them apart, push each trace)");
+	if (result->parts_from_ns)
+		args_warn(&cmd_merge,
+			  "the first parts of the recording are missing: what came before %s is in "
+			  "no file, of it the calls that began what lived then alone",
+			  STR_DURATION(result->parts_from_ns));
+	if (result->parts_go_on)
+		args_warn(&cmd_merge,
+			  "the recording goes on in a file beside these that was not given");
 	printf("%s: %s events of %zu traces\n", merge->output, STR_COUNT(result->events),
 	       merge->count);
 }

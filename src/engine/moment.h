@@ -63,7 +63,7 @@ uint64_t moment_duration(const struct reader *reader);
 
 // A trace that was trimmed to a window begins at a mark of this name: what is before the mark only
 // says what was there already.
-#define MOMENT_TRIMMED "trimmed"
+#define MOMENT_TRIMMED TRACE_TRIMMED
 bool moment_is_trimmed(const struct reader *reader);
 uint64_t moment_begin(const struct reader *reader); // the time of `begin`; 0: not trimmed
 

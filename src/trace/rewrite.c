@@ -11,11 +11,18 @@
 //
 // Without addresses, those of blocks are numbered in the order in which they are met, and those of
 // code are their places in the file.
+//
+// Parts of one rotated recording (parts.h) are joined: each has the definitions of those before it
+// under the same ids, so those of the last are copied, and no id moves. Of each part what its next
+// one does not have is taken. For example, with a second part of which 3 events say what lived, and
+// which goes on from event 900 of the first: events 0 to 899 of the first, 3 and on of the second,
+// whose event 3 is 900 of the new trace, and event n there n + 897.
 #include "trace/rewrite.h"
 
 #include "base/index_set.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/str.h"
 #include "trace/defs.h"
 #include "trace/label.h"
@@ -26,6 +33,7 @@
 #include "trace/writer.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { ITEMS_PER_LOOK = 1 << 14, NAMES_MAX = 256 };
@@ -47,6 +55,11 @@ struct side {
 	uint64_t *began_at;
 	size_t began_capacity;
 	uint32_t reached; // parts of what was reachable that were passed
+	// A part of a recording that is joined: whether what it has of its own has begun; the first
+	// event that the next part has, too, and when that begins; what its numbers are moved by.
+	bool own;
+	uint64_t to, to_ns;
+	uint64_t shift;
 	// Definitions that are in the new trace: so many of each kind, and frames that may be named
 	// later.
 	struct copied {
@@ -65,6 +78,7 @@ struct rewrite {
 	struct writer *writer;
 	struct map bundled;    // hashes of build-ids
 	struct map numbers;    // of addresses, in the order in which they are met
+	bool joins;            // the sides are parts of one recording, in their order
 	size_t kept;           // so many of the window's kept events are passed
 	bool begun;            // the window has
 	uint64_t before_count; // events of the new trace before it
@@ -269,10 +283,13 @@ static void copy_definitions(struct rewrite *rewrite, struct side *side)
 // stands later in the file than the events that it is about has its place, too.
 // `passed` is where the new trace is now: for what is before the window, the beginning of the
 // window.
-static uint64_t number_of(const struct rewrite *rewrite, uint64_t number, uint64_t passed)
+static uint64_t number_of(const struct rewrite *rewrite, const struct side *side, uint64_t number,
+			  uint64_t passed)
 {
 	const struct rewrite_window *window = rewrite->options->window;
 
+	if (rewrite->joins)
+		return (int64_t)(number + side->shift) > 0 ? number + side->shift : 0;
 	if (!window || !rewrite->begun || number < window->from_number)
 		return passed;
 	return number - window->from_number + rewrite->before_count;
@@ -288,8 +305,9 @@ static void put_snapshot(struct rewrite *rewrite, struct side *side, uint32_t in
 		return;
 	snapshot.process += side->processes;
 	snapshot.time_ns += (uint64_t)side->offset_ns;
-	snapshot.began = number_of(rewrite, snapshot.began, side->began_at[index]);
-	snapshot.ended = number_of(rewrite, snapshot.ended, writer_events_count(rewrite->writer));
+	snapshot.began = number_of(rewrite, side, snapshot.began, side->began_at[index]);
+	snapshot.ended =
+		number_of(rewrite, side, snapshot.ended, writer_events_count(rewrite->writer));
 	for (uint32_t i = 0; i < snapshot.mappings_count; i++)
 		if (snapshot.mappings[i].file)
 			snapshot.mappings[i].file += side->files;
@@ -298,25 +316,31 @@ static void put_snapshot(struct rewrite *rewrite, struct side *side, uint32_t in
 }
 
 // Whether what was seen at a moment, from the event of that number on, is kept.
-// Where addresses are left out, so is everything that consists of addresses.
-static bool has_moment(const struct rewrite *rewrite, uint64_t number, uint64_t time_ns)
+// Where addresses are left out, so is everything that consists of addresses. Of a part of a
+// recording what the next part has as well is not.
+static bool has_moment(const struct rewrite *rewrite, const struct side *side, uint64_t number,
+		       uint64_t time_ns)
 {
 	const struct rewrite_window *window = rewrite->options->window;
 
 	if (rewrite->options->addresses)
 		return false;
+	if (rewrite->joins)
+		return number < side->to || time_ns < side->to_ns;
 	return !window || (number >= window->from_number && time_ns >= window->from_ns &&
 			   time_ns <= window->to_ns);
 }
 
-static bool has_snapshot(const struct rewrite *rewrite, const struct trace_snapshot *snapshot)
+static bool has_snapshot(const struct rewrite *rewrite, const struct side *side,
+			 const struct trace_snapshot *snapshot)
 {
-	return has_moment(rewrite, snapshot->began, snapshot->time_ns);
+	return has_moment(rewrite, side, snapshot->began, snapshot->time_ns);
 }
 
-static bool has_reach(const struct rewrite *rewrite, const struct trace_reach *reach)
+static bool has_reach(const struct rewrite *rewrite, const struct side *side,
+		      const struct trace_reach *reach)
 {
-	return has_moment(rewrite, reach->number, reach->time_ns);
+	return has_moment(rewrite, side, reach->number, reach->time_ns);
 }
 
 // Parts keep their order and their place in the whole, so `first` and `total` stay true.
@@ -328,7 +352,7 @@ static void put_reach(struct rewrite *rewrite, struct side *side, uint32_t index
 		return;
 	reach.process += side->processes;
 	reach.time_ns += (uint64_t)side->offset_ns;
-	reach.number = number_of(rewrite, reach.number, writer_events_count(rewrite->writer));
+	reach.number = number_of(rewrite, side, reach.number, writer_events_count(rewrite->writer));
 	for (uint64_t i = 0; i < reach.count; i++) {
 		reach.blocks[i].thread += side->threads;
 		reach.blocks[i].stack += reach.blocks[i].stack ? side->stacks : 0;
@@ -349,14 +373,14 @@ static void pass_snapshots(struct rewrite *rewrite, struct side *side, uint64_t 
 		side->began_at[side->began++] = writer_events_count(rewrite->writer);
 	while (side->ended < side->began &&
 	       reader_snapshot(side->reader, side->ended)->ended <= number) {
-		if (has_snapshot(rewrite, reader_snapshot(side->reader, side->ended)))
+		if (has_snapshot(rewrite, side, reader_snapshot(side->reader, side->ended)))
 			put_snapshot(rewrite, side, side->ended);
 		side->ended++;
 	}
 	ASSERT(side->ended <= side->began && side->began <= count);
 	while (side->reached < reader_reaches_count(side->reader) &&
 	       reader_reach(side->reader, side->reached)->number <= number) {
-		if (has_reach(rewrite, reader_reach(side->reader, side->reached)))
+		if (has_reach(rewrite, side, reader_reach(side->reader, side->reached)))
 			put_reach(rewrite, side, side->reached);
 		side->reached++;
 	}
@@ -476,6 +500,25 @@ static bool keeps_note(const struct trace_note *note)
 	       note->kind != TRACE_NOTE_MINOR && note->kind != TRACE_NOTE_MAJOR;
 }
 
+// Of a part of a recording: not what says what lived before it, nor what its next part has.
+// That begins at an event and at a time: a note between two events is in either by its time.
+static bool keeps_own(struct side *side)
+{
+	bool is_event = side->item == READER_EVENT;
+	uint64_t number = is_event ? side->event.number : side->next_number;
+
+	ASSERT(side->item != READER_END);
+	side->next_number = is_event ? number + 1 : number;
+	if (!side->own) {
+		side->own = !is_event && parts_begins(&side->note);
+		return false;
+	}
+	if (is_event && number >= side->to)
+		side->item = READER_END;
+	return number < side->to ||
+	       (!is_event && number == side->to && side->note.time_ns < side->to_ns);
+}
+
 // Whether the next item is in the new trace. At what comes after the window there is no next item.
 // Within the window all is kept but an older mark of the window's own name: a trace that is trimmed
 // twice has one. A note has no number of its own: it is that of the event that it is before.
@@ -486,6 +529,8 @@ static bool keeps_item(struct rewrite *rewrite, struct side *side)
 	uint64_t number = is_event ? side->event.number : side->next_number;
 	uint64_t time_ns = is_event ? side->event.time_ns : side->note.time_ns;
 
+	if (rewrite->joins)
+		return keeps_own(side);
 	if (!window)
 		return true;
 	ASSERT(rewrite->count == 1);
@@ -543,8 +588,10 @@ static bool copy_items(struct rewrite *rewrite, struct err *err)
 		if (first->item == READER_END)
 			break;
 		if (!keeps_item(rewrite, first)) {
-			if (first->item == READER_END)
-				break;
+			if (first->item == READER_END) {
+				pass_snapshots(rewrite, first, UINT64_MAX);
+				continue;
+			}
 		} else if (first->item == READER_EVENT) {
 			put_event(rewrite, first);
 		} else {
@@ -574,8 +621,9 @@ static bool fits(const struct side *first, const struct side *side, struct err *
 		return err_set(
 			err, ERR_FORMAT,
 			"%s: it begins in the middle of a recording (trim, or record --keep, "
-			"--rotate or --max-size), and does not go into one with others (try: "
-			"merge whole traces, then trim; or ask each file by itself)",
+			"--rotate or --max-size), and goes into one with the other files of its "
+			"own recording (--rotate) alone (try: join those first; merge whole "
+			"traces, then trim; or ask each file by itself)",
 			reader_info(side->reader)->trimmed ? side->path : first->path);
 	if (side != first &&
 	    (reader_info(first->reader)->budget || reader_info(side->reader)->budget) &&
@@ -588,6 +636,64 @@ static bool fits(const struct side *first, const struct side *side, struct err *
 	if (reader_info(first->reader)->sample_bytes != reader_info(side->reader)->sample_bytes)
 		return err_set(err, ERR_FORMAT, "%s: it is sampled otherwise than %s", side->path,
 			       first->path);
+	return true;
+}
+
+// By when what is their own begins.
+SORT_ORDER(by_begin, struct side,
+	   SORT_BY(parts_begin_ns(one->reader), parts_begin_ns(other->reader)))
+
+// Whether all that the part's items name is defined in the last part too.
+static bool has_definitions(const struct reader *last, const struct reader *part)
+{
+	return reader_processes_count(last) >= reader_processes_count(part) &&
+	       reader_threads_count(last) >= reader_threads_count(part) &&
+	       reader_modules_count(last) >= reader_modules_count(part) &&
+	       reader_frames_count(last) >= reader_frames_count(part) &&
+	       reader_stacks_count(last) >= reader_stacks_count(part) &&
+	       reader_heaps_count(last) >= reader_heaps_count(part) &&
+	       reader_files_count(last) >= reader_files_count(part);
+}
+
+// Whether all are files of one rotated recording.
+static bool are_parts(const struct rewrite *rewrite)
+{
+	bool are = rewrite->count > 1;
+
+	for (size_t i = 0; i < rewrite->count && are; i++)
+		are = parts_same(rewrite->sides[0].reader, rewrite->sides[i].reader);
+	return are;
+}
+
+// The parts in their order, and what is taken of each.
+static bool join(struct rewrite *rewrite, struct err *err)
+{
+	struct side *sides = rewrite->sides, *last = &sides[rewrite->count - 1];
+
+	ASSERT(rewrite->count > 1 && !rewrite->options->window && !rewrite->options->more);
+	for (size_t i = 0; i < rewrite->count; i++)
+		if (sides[i].offset_ns)
+			return err_set(err, ERR_USAGE,
+				       "--offset %s: it is a part of one recording with the "
+				       "others, all by one clock",
+				       sides[i].path);
+	qsort(sides, rewrite->count, sizeof *sides, by_begin);
+	sides[0].own = true;
+	last->to = last->to_ns = UINT64_MAX;
+	for (size_t i = 1; i < rewrite->count; i++) {
+		struct side *before = &sides[i - 1], *side = &sides[i];
+
+		if (!parts_follows(before->reader, before->path, side->reader, side->path,
+				   &before->to, err))
+			return false;
+		if (!has_definitions(last->reader, before->reader))
+			return err_set(err, ERR_FORMAT, "%s: it lacks definitions of %s",
+				       last->path, before->path);
+		before->to_ns = parts_begin_ns(side->reader);
+		side->shift = before->to + before->shift - reader_info(side->reader)->trimmed;
+	}
+	rewrite->result->parts_from_ns = parts_begin_ns(sides[0].reader);
+	rewrite->result->parts_go_on = parts_go_on(last->reader, last->path);
 	return true;
 }
 
@@ -605,14 +711,18 @@ static bool open_sides(struct rewrite *rewrite, struct err *err)
 		if (!side->reader)
 			return false;
 		reader_scan(side->reader);
-		if (!fits(&rewrite->sides[0], side, err))
-			return false;
 		// What counts from 0 in the trace is copied from there, all else from 1.
 		side->copied = (struct copied){
 			.modules = 1, .frames = 1, .stacks = 1, .heaps = 1, .files = 1
 		};
 		reader_follow(side->reader, options->more != NULL);
 	}
+	rewrite->joins = are_parts(rewrite);
+	if (rewrite->joins)
+		return join(rewrite, err);
+	for (size_t i = 0; i < rewrite->count; i++)
+		if (!fits(&rewrite->sides[0], &rewrite->sides[i], err))
+			return false;
 	return true;
 }
 
@@ -717,6 +827,17 @@ static void add_labels(const struct rewrite *rewrite, const char *own, struct st
 			add_label(rewrite, &label, labels);
 }
 
+// Words that say what the file alone is.
+static bool keeps_word(const struct rewrite *rewrite, size_t i, const char *word)
+{
+	bool cut = strncmp(word, "trimmed=", 8) == 0, joins = strncmp(word, "joins=", 6) == 0;
+
+	ASSERT(i < rewrite->count);
+	if (rewrite->joins)
+		return !joins && strncmp(word, "rotate=", 7) != 0 && !(cut && i > 0);
+	return !rewrite->options->window || !(cut || joins);
+}
+
 // The new trace has an id of its own, made of the ids of all, so that the same traces merged again
 // give the same id. Its tick is the coarsest of theirs.
 static void describe(struct rewrite *rewrite, struct trace_info *info, struct str texts[3])
@@ -728,14 +849,15 @@ static void describe(struct rewrite *rewrite, struct trace_info *info, struct st
 	for (size_t i = 0; i < rewrite->count; i++) {
 		const struct trace_info *own = reader_info(rewrite->sides[i].reader);
 
-		if (own->command && *own->command)
+		// Parts of one recording say the same.
+		if (own->command && *own->command && !(rewrite->joins && i > 0))
 			str_format(&texts[0], "%s%s", texts[0].length ? "; " : "", own->command);
 		for (const char *at = own->options ? own->options : ""; *at;
 		     at += strspn(at, " ")) {
 			size_t length = strcspn(at, " ");
 			char *word = mem_copy_bytes(at, length);
 
-			if (!rewrite->options->window || strncmp(word, "trimmed=", 8) != 0)
+			if (keeps_word(rewrite, i, word))
 				add_word(&texts[1], word);
 			mem_free(word);
 			at += length;
@@ -753,6 +875,8 @@ static void describe(struct rewrite *rewrite, struct trace_info *info, struct st
 		str_format(&texts[1], "%strimmed=%" PRIu64, texts[1].length ? " " : "",
 			   (uint64_t)rewrite->options->window->kept_count);
 	if (rewrite->options->part)
+		str_format(&texts[1], " joins=%" PRIu64, rewrite->options->window->from_number);
+	if (rewrite->options->part)
 		parts_next_id(first->recording_id, info->recording_id);
 	info->command = rewrite->options->arguments ? "" : (char *)str_get(&texts[0]);
 	info->options = (char *)str_get(&texts[1]);
@@ -767,7 +891,7 @@ static void describe(struct rewrite *rewrite, struct trace_info *info, struct st
 // second is 3. Tables whose entry 0 is "none" share that entry, so one less is added for them.
 static void place(struct rewrite *rewrite)
 {
-	for (size_t i = 1; i < rewrite->count; i++) {
+	for (size_t i = 1; i < rewrite->count && !rewrite->joins; i++) {
 		const struct side *last = &rewrite->sides[i - 1];
 		struct side *side = &rewrite->sides[i];
 
@@ -806,6 +930,12 @@ static void put_end(struct rewrite *rewrite)
 		}
 		if (!own)
 			continue;
+		if (rewrite->joins) { // each counts from the recording's beginning
+			last_ns = end.duration_ns;
+			end = *own;
+			end.duration_ns = last_ns;
+			continue;
+		}
 		end.events_lost += own->events_lost;
 		end.waited_ns += own->waited_ns;
 		end.unseen += own->unseen;
@@ -831,7 +961,7 @@ static bool write_items(struct rewrite *rewrite, int fd, struct err *err)
 	if (!rewrite->writer)
 		return false;
 	place(rewrite);
-	for (size_t i = 0; i < rewrite->count; i++)
+	for (size_t i = rewrite->joins ? rewrite->count - 1 : 0; i < rewrite->count; i++)
 		copy_definitions(rewrite, &rewrite->sides[i]);
 	for (size_t i = 0; i < rewrite->count; i++)
 		copy_bundles(rewrite, &rewrite->sides[i]);

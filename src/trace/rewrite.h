@@ -2,7 +2,8 @@
 //
 // Definitions keep their order, those of a trace after those of the one before; items are in the
 // order of time, and at one time in that of the traces. The order within each trace stays, so all
-// that is true of one trace stays true of its processes.
+// that is true of one trace stays true of its processes. Where all are files of one rotated
+// recording (parts.h), in any order, the new trace is that recording as it would be in one file.
 #pragma once
 
 #include "base/err.h"
@@ -58,7 +59,11 @@ struct rewrite_result {
 	uint64_t unbundled; // files of code whose symbols are not in the traces
 	bool no_clock;      // a trace does not say when it began: it begins with the first one
 	bool labels_differ; // in name or value: the new trace's have the values of all
-	bool damaged;       // one is cut or damaged: what is whole of it is there
+	// Of files of one rotated recording: when the first begins (0: as the recording did), and
+	// whether there is one beside the last that goes on.
+	uint64_t parts_from_ns;
+	bool parts_go_on;
+	bool damaged; // one is cut or damaged: what is whole of it is there
 };
 
 // Write to the descriptor, which stays the caller's.

@@ -536,6 +536,9 @@ struct trace_mark {
 	char *name;       // never NULL
 };
 
+// The name of the mark at which a trace begins that was cut out of a longer one.
+#define TRACE_TRIMMED "trimmed"
+
 // A note of kind TRACE_NOTE_SAMPLING, kept: from here on each allocation is recorded, or samples
 // are. For example log2 16: a block of s bytes is in the trace with probability 1 - exp(-s /
 // 65536).

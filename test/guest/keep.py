@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # parallel: yes
-# timeout: 240
+# timeout: 360
 """A trace that is kept short while it is written (record --keep, --max-size, --rotate, ctl save): what
 lives at its end is what lives in a recording of everything, and nothing is lost."""
 import csv
 import glob
+import json
 import os
 import re
 import signal
@@ -152,6 +153,82 @@ def a_rotated_trace_has_it_all():
                                for name in parts + ["part.tide"]}))
     equal(int(re.search(r"live (\d+) ", said)[1]), figures(ask("report", "part.tide"))[2])
     check(sum(figures(ask("report", name))[1] for name in parts + ["part.tide"]) >= OPERATIONS)
+
+
+def merged(output, *parts):
+    return subprocess.run([TIDEMARK, "merge", *parts, "-o", output, "--force"], capture_output=True,
+                          text=True, check=False, env=environment())
+
+
+def rotated():
+    """A recording in four files or more, the newest last. However slow the machine is: the program goes
+    slower until there are as many."""
+    def parts():
+        return sorted(glob.glob("file.*.tide"), key=lambda name: int(name.split(".")[1]))
+    for pause in ("2000", "10000", "50000"):
+        if len(parts()) < 3:
+            for name in parts():
+                os.remove(name)
+            record("file.tide", "--rotate", "200ms", "--force", how="forks", pause=pause)
+    check(len(parts()) >= 3, "it was not rotated")
+    return parts() + ["file.tide"]
+
+
+def missing_parts_are_named(parts):
+    # Of one file that is missing its neighbours may have all; of two they have not.
+    for after, said in ((2, "was not given"), (3, r"was not given: [\d.]+ m?s to [\d.]+ m?s of the recording is missing")):
+        done = merged("gap.tide", parts[0], *parts[after:])
+        equal(3, done.returncode)
+        check(re.search(f"between {parts[0]} and {parts[after]} {said}", done.stderr), done.stderr)
+    check(not os.path.exists("gap.tide"))
+    # The first ones: what lived then is known, and what is said is said of a trimmed trace, too.
+    done = merged("late.tide", *parts[1:])
+    check(done.returncode == 0 and "the first parts of the recording are missing" in done.stderr, done.stderr)
+    equal(live(parts[-1], "heap"), live("late.tide", "heap"))
+    check("trimmed to what came after" in ask("report", "late.tide"))
+    # The last: it ends early.
+    done = merged("early.tide", *parts[:-1])
+    check(done.returncode == 0 and "goes on in a file beside these" in done.stderr, done.stderr)
+    for words in ((parts[0], parts[0], parts[1]), (parts[1], "one.tide"), (parts[0], "--offset", "1s", parts[1])):
+        check(merged("no.tide", *words).returncode in (2, 3), words)
+
+
+def by_size_and_function(name):
+    rows = json.loads(ask("window", name, "--by", "size,function", "-n", "0", "--json"))["rows"]
+    return sorted((row["keys"]["size"], row["keys"]["function"], row["allocated_count"], row["freed_count"])
+                  for row in rows)
+
+
+@test
+def joined_parts_are_the_whole_and_missing_ones_are_named():
+    record("one.tide", how="forks", pause="0")
+    parts = rotated()
+    done = merged("joined.tide", *reversed(parts))
+    equal((0, ""), (done.returncode, done.stderr))
+    # Once joined it is a trace as others are.
+    equal(0, merged("two.tide", "joined.tide", "one.tide").returncode)
+    reports = [json.loads(ask("report", name, "--json")) for name in ("one.tide", "joined.tide")]
+    # When the two processes run beside each other is another matter each time; what each does is not.
+    for key in reports[0]["heap"]:
+        if not key.startswith("peak"):
+            equal(reports[0]["heap"][key], reports[1]["heap"][key], key)
+    for one, joined in zip(*(report["trace"]["processes"] for report in reports)):
+        for key in one:
+            if key not in ("pid", "parent") and not key.endswith("_ns"):
+                equal(without_pause(one[key]), without_pause(joined[key]), key)
+    equal(*([report["trace"][key] for key in ("complete", "events", "warnings")] for report in reports))
+    kinds = [json.loads(ask("info", name, "--json"))["events"]["by_kind"] for name in ("one.tide", "joined.tide")]
+    for kind in ("malloc", "calloc", "free", "mprotect", "madvise"):
+        equal(kinds[0][kind], kinds[1][kind], kind)
+    for layer in ("heap", "vm"):
+        equal(live("one.tide", layer), live("joined.tide", layer), layer)
+    equal(*(by_size_and_function(name) for name in ("one.tide", "joined.tide")))
+    missing_parts_are_named(parts)
+
+
+def without_pause(value):
+    """The command line but for its pause and its gate, which do not change what is allocated."""
+    return value[:2] + value[3:4] if isinstance(value, list) else value
 
 
 def goes_on_after_a_full_disk(folder, *options):
