@@ -12,6 +12,7 @@
 #include "report/info.h"
 #include "report/report.h"
 #include "trace/asm_words.h"
+#include "trace/defs.h"
 #include "trace/label.h"
 
 #include <inttypes.h>
@@ -100,7 +101,7 @@ static void print_message(const char *label, const struct info_message *message)
 	str_fini(&line);
 }
 
-static void print_labels(const char *text)
+static void print_labels(const char *text, const char *options)
 {
 	struct label label;
 
@@ -112,6 +113,10 @@ static void print_labels(const char *text)
 		print_words("label", str_get(&line));
 		str_fini(&line);
 	}
+	if (defs_has_word(options, "labels-differ"))
+		print_words("",
+			    "labels differ among the traces that it was merged of: which process "
+			    "has which value is not known");
 }
 
 // When it was sampled and when each call was recorded; nothing of a recording that is one of them.
@@ -160,7 +165,7 @@ static void print_head(const struct info *info)
 	print_words("command", head->command);
 	print_words("in", head->directory);
 	print_words("options", head->options);
-	print_labels(head->labels);
+	print_labels(head->labels, head->options);
 	print_turns(info->reader);
 	if (head->sample_bytes > 0)
 		printf("%-11sone allocation in %s is in the trace\n", "sampled",

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "report/report.h"
 #include "trace/asm_words.h"
+#include "trace/defs.h"
 #include "trace/label.h"
 
 // Labels of `record --label` are pairs in one text (trace/label.h); a name that is there twice is
@@ -73,6 +74,7 @@ static void json_trace(struct json *json, const struct info *info)
 	json_kv_text(json, "directory", head->directory);
 	json_kv_text(json, "options", head->options);
 	json_labels(json, head->labels);
+	json_kv_bool(json, "labels_differ", defs_has_word(head->options, "labels-differ"));
 	json_kv_u64_if(json, "sample_bytes", head->sample_bytes > 0, head->sample_bytes);
 	write_turns(json, info->reader);
 	json_kv_u64_if(json, "tick_ns", head->tick_ns > 0, head->tick_ns);

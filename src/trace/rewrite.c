@@ -869,6 +869,8 @@ static void describe(struct rewrite *rewrite, struct trace_info *info, struct st
 		for (size_t byte = 0; i > 0 && byte < sizeof info->recording_id; byte++)
 			info->recording_id[byte] ^= own->recording_id[byte] * 31;
 	}
+	if (rewrite->result->labels_differ)
+		add_word(&texts[1], "labels-differ");
 	if (rewrite->options->addresses)
 		add_word(&texts[1], "no-addresses");
 	if (rewrite->options->window)

@@ -132,7 +132,11 @@ def labels_that_differ_have_the_values_of_all():
     done = run("merge", "l1.tide", "l2.tide", "l3.tide", "-o", "labels.tide")
     assert answer("info", "labels.tide")["trace"]["labels"] == {"host": "web1, web2", "version": "1, none", "x": "none, y"}
     assert "labels differ" in done.stderr, done.stderr
+    assert answer("info", "labels.tide")["trace"]["labels_differ"]
+    assert "labels differ among the traces" in run("info", "labels.tide").stdout
     run("merge", "l1.tide", "l1.tide", "-o", "same.tide")
+    assert not answer("info", "same.tide")["trace"]["labels_differ"]
+    assert "labels differ" not in run("info", "same.tide").stdout
     assert answer("info", "same.tide")["trace"]["labels"] == {"host": "web1", "version": "1"}
 
 
