@@ -273,4 +273,26 @@ def mistakes_are_told_in_one_line():
     assert run("active", "nowhere.tide", check=3).stderr.count("\n") == 1
 
 
+@test
+def what_was_there_before_an_attach_has_no_age():
+    path = assemble("before", """process p pid=1 start=attach
+process q pid=2
+thread b p tid=0 "before"
+thread t p tid=1
+thread u q tid=2
+stack s here
+@5 t mapped 0x10000 8192 prot=rw flags=private|anonymous
+@5 b before s 0x1000 800
+@10 t malloc s 0x2000 8
+@12 u malloc s 0x2000 16
+end duration=20
+""")
+    ages = {(row["layer"], row["size"]): (row["age_ns"], row["thread"]) for row in active(path)["rows"]}
+    assert ages == {("vm", 8192): (None, ages[("vm", 8192)][1]), ("heap", 800): (None, None), ("heap", 8): (10, 1),
+                    ("heap", 16): (8, 2)}, ages
+    lines = run("active", path).stdout.splitlines()
+    assert sum(" before  " in line for line in lines) == 2, lines
+    assert any(",800,,malloc," in line for line in run("active", path, "--csv").stdout.splitlines())
+
+
 main()

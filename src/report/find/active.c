@@ -115,6 +115,15 @@ static bool is_stdio(const struct query_context *asked, uint8_t *known, stack_id
 	return answer == STDIO_YES;
 }
 
+// Whether the blocks of that thread are those that the process had when it was attached to. The
+// thread that they are of is none of the process's.
+static bool is_before(const struct reader *reader, process_id process, thread_id thread)
+{
+	const struct trace_thread *who = reader_thread(reader, thread);
+
+	return reader_process(reader, process)->start == TRACE_START_ATTACH && who && who->tid == 0;
+}
+
 // What one walk through the blocks of a process needs. `now` is ns, and `stdio` by stack.
 struct adding {
 	struct active *active;
@@ -143,6 +152,7 @@ static void add_block(void *context, const struct present_block *block)
 		.thread = block->thread,
 		.stack = block->stack,
 		.heap = block->heap,
+		.before = is_before(asked->reader, adding->process, block->thread),
 	};
 
 	if (!block->selected || block->inherited)
@@ -221,6 +231,7 @@ static void add_mappings(struct active *active, process_id process)
 	const struct space *space = present_space(asked->present);
 	const struct ranges *ranges = space_ranges(space, process);
 	uint64_t now = present_time(asked->present, process);
+	bool attached = reader_process(asked->reader, process)->start == TRACE_START_ATTACH;
 	const struct range *range;
 	const struct range *next;
 	uint64_t at = 0;
@@ -238,6 +249,7 @@ static void add_mappings(struct active *active, process_id process)
 			.file = range->file,
 			.protection = range->protection,
 			.vm = true,
+			.before = range->baseline && attached,
 		};
 
 		for (next = range; next && next->start == row.address + row.size &&
@@ -307,7 +319,7 @@ static const char *heap_name(const struct active *active, const struct active_ro
 }
 
 // What get_part gives: columns that need more than a field of the row.
-enum part { LAYER, THREAD, HEAP, COMMITTED, PROTECTION, FILE_PATH, LIBRARY };
+enum part { LAYER, AGE, THREAD, HEAP, COMMITTED, PROTECTION, FILE_PATH, LIBRARY };
 
 // What does not apply is unknown, and not 0 or an empty text: a heap's block has no protection, a
 // mapping no heap.
@@ -323,8 +335,10 @@ static struct sheet_cell get_part(const struct sheet_at *at)
 	switch ((enum part)at->column->at) {
 	case LAYER:
 		return sheet_text(row->vm ? "vm" : "heap");
+	case AGE:
+		return sheet_u64(!row->before, row->age_ns);
 	case THREAD:
-		return sheet_u64(thread, thread ? thread->tid : 0);
+		return sheet_u64(thread && !row->before, thread ? thread->tid : 0);
 	case HEAP:
 		return sheet_text(row->vm ? NULL : heap_name(active, row));
 	case COMMITTED:
@@ -360,8 +374,9 @@ static const struct sheet_column columns[] = {
 	{ "size", SHEET_BYTES, 0, FIELD(size),
 	  .meaning = "as requested; of a mapping all its pages",
 	  .look = { 1, 10, PAPER_BOLD, { "size" } } },
-	{ "age_ns", SHEET_TIME, 0, FIELD(age_ns), .meaning = "how long it has been there",
-	  .look = { 2, 12, PAPER_PLAIN, { "age" } } },
+	{ "age_ns", SHEET_TIME, 0, get_part, AGE,
+	  .meaning = "how long it has been there; none: since before the process was attached to",
+	  .look = { 2, 12, PAPER_PLAIN, { "age" } }, .absent = "before" },
 	{ "owner", SHEET_TEXT, 0, FIELD(owner), .meaning = "whose memory it is in",
 	  .look = { 4, -15, PAPER_PLAIN, { "owner" } } },
 	{ "process", SHEET_NUMBER, SHEET_ZERO, sheet_site, SHEET_PROCESS,

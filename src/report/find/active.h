@@ -37,6 +37,8 @@ struct active_row {
 	uint32_t protection;
 	// a mapping; else a block
 	bool vm;
+	// it was there when the process was attached to: nobody knows since when, nor by whom
+	bool before;
 };
 
 // The list. Where rows are limited, only the largest are kept while they are gathered, so memory

@@ -102,6 +102,7 @@ struct sheet_column {
 	const char *meaning;
 	const char *word; // for people, where they choose columns
 	struct sheet_look look;
+	const char *absent; // of a figure, for people: what stands for one that is not known
 	void (*json)(const struct sheet_at *at); // of SHEET_OBJECT: writes keys and values
 };
 

@@ -77,6 +77,8 @@ static void write_cell(struct sink *sink, const struct sheet_column *column,
 		sheet_write_markdown(sink, plain, SIZE_MAX);
 	else if (!cell->unknown)
 		sheet_add_figure(column, cell, "−", sink->str);
+	else if (column->absent)
+		sink_text(sink, column->absent);
 }
 
 // A column is used if any row has something in it that is not 0.

@@ -62,6 +62,8 @@ static void row(struct sheet *sheet, const void *of)
 		str_clear(&sheet->text);
 		if (column->kind < SHEET_BYTES)
 			sheet_add_plain(column, &cell, &sheet->text);
+		else if (cell.unknown && column->absent)
+			str_add(&sheet->text, column->absent);
 		else
 			sheet_add_figure(column, &cell, "−", &sheet->text);
 		if (column->look.width < 0)
