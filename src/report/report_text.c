@@ -396,6 +396,43 @@ static void write_runtime(struct page *page, const struct sites_list *list)
 	str_fini(&text);
 }
 
+// Of the rows that are listed: what CPython has of its own. For example 256 KiB of PyList_New below
+// Py_InitializeFromConfig are the interpreter's, 10 KiB of `_call_with_frames_removed` are of a
+// module that is loaded, and a list that app.py keeps is neither. Both stay until the process ends,
+// so a reader who looks for leaks passes them by; what a script keeps is not told of, since all of
+// its rows are leaks or meant.
+static void write_interpreter(struct page *page, const struct sites_list *list)
+{
+	static const char *const whats[] = {
+		[OWN_HEAP_INTERPRETER] = "the interpreter asked for itself, with no line of a "
+					 "script in the stack (tables of its allocator, built-in "
+					 "types, interned strings, caches)",
+		[OWN_HEAP_IMPORT] = "it asked for to load modules (their code and constants)",
+	};
+	struct heap_amount own[OWN_HEAP_SCRIPT + 1] = { 0 };
+	struct str text = { 0 };
+
+	for (size_t i = 0; i < list->count; i++) {
+		enum own_heap_asker asker =
+			own_heap_asker(page->report->asked->reader, list->rows[i]->stack);
+
+		own[asker].bytes += list->rows[i]->amounts[SITES_LIVE_AT_EXIT].bytes;
+		own[asker].count += list->rows[i]->amounts[SITES_LIVE_AT_EXIT].count;
+	}
+	for (size_t i = OWN_HEAP_INTERPRETER; i <= OWN_HEAP_IMPORT; i++)
+		if (own[i].count)
+			str_format(&text, "%s%s in %s block%s %s",
+				   text.length ? ", " : "of what is listed, ",
+				   STR_BYTES(own[i].bytes), STR_COUNT(own[i].count),
+				   paper_plural(own[i].count), whats[i]);
+	if (text.length > 0) {
+		str_add(&text, ": CPython keeps such to its end, and does not free all of it "
+			       "then. It is a leak only if it grows");
+		paper_paragraph(&page->paper, PAPER_DIM, "  python", str_get(&text));
+	}
+	str_fini(&text);
+}
+
 // Title, what all of it is, the rows, and one line for the rest: rows and rest add up to the total.
 static void write_question(struct page *page, enum sites_question question)
 {
@@ -437,6 +474,8 @@ static void write_question(struct page *page, enum sites_question question)
 	report_rows(page->report, question, question + 1, &sheet);
 	if (question == SITES_LIVE_AT_EXIT)
 		write_runtime(page, &list);
+	if (question == SITES_LIVE_AT_EXIT)
+		write_interpreter(page, &list);
 	sink_text(page->paper.sink, "\n");
 	sites_list_fini(&list);
 }

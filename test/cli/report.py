@@ -413,6 +413,28 @@ def a_word_that_names_nothing_is_answered_with_what_there_is():
 
 
 @test
+def what_python_keeps_for_itself_is_said_apart():
+    path = assemble("keeps", """process p pid=1 exe="/none/python3.11"
+thread t p tid=1
+module py p 0x400000-0x500000 bias=0x400000 "/none/python3.11"
+frame inside py 0x401000
+stack own inside
+stack loads inside < "_call" "<frozen importlib._bootstrap>":241 < "<module>" "/x/app.py":1
+stack line inside < "keep" "/x/app.py":5 < "<module>" "/x/app.py":9
+stack other "malloc_it" "c.c":1
+@1 t malloc own 0x1000 3072
+@2 t malloc loads 0x2000 2048
+@3 t malloc line 0x4000 8192
+@4 t malloc other 0x8000 512
+end
+""")
+    text = " ".join(run("report", path).stdout.split())
+    assert "python: of what is listed, 3.0 KiB in 1 block the interpreter asked for itself," in text, text
+    assert "caches), 2.0 KiB in 1 block it asked for to load modules (their code and constants): CPython keeps" in text, text
+    assert "python: of what" not in run("report", assemble("crowd")).stdout
+
+
+@test
 def what_cannot_be_read_is_said_with_exit_code_3():
     with open("other", "wb") as file:
         file.write(b"#!/bin/sh\n" * 100)

@@ -278,6 +278,41 @@ static bool is_python(const char *path)
 	return strncmp(name, "python3", 7) == 0 || strncmp(name, "libpython3.", 11) == 0;
 }
 
+// By the innermost line of a script, if there is one. Only lines have names in a recorded trace;
+// those of the import system are of files like "<frozen importlib._bootstrap>". For example:
+//
+//     PyList_New < Py_InitializeFromConfig < main         the interpreter, for itself
+//     PyBytes_New < _call_with_frames_removed < app.py    to load a module
+//     PyList_New < keep (app.py) < <module> (app.py)      a script
+//
+// Who has lines needs no module of Python's: calls of the interpreter between lines are not in the
+// stack, and an extension may be all that is innermost.
+enum own_heap_asker own_heap_asker(const struct reader *reader, stack_id stack)
+{
+	static const char importer[] = "<frozen importlib";
+	enum own_heap_asker asker = OWN_HEAP_INTERPRETER;
+	bool python = false;
+
+	for (stack_id id = stack; id;) {
+		const struct trace_stack *at = reader_stack(reader, id);
+		const struct trace_frame *frame = at ? reader_frame(reader, at->frame) : NULL;
+		const struct trace_name *names;
+		size_t count;
+
+		if (!frame)
+			break;
+		names = reader_frame_names(reader, at->frame, &count);
+		if (frame->module)
+			python |= is_python(reader_module(reader, frame->module)->path);
+		else if (names && asker == OWN_HEAP_INTERPRETER)
+			asker = strncmp(names[0].file, importer, sizeof importer - 1) == 0
+					? OWN_HEAP_IMPORT
+					: OWN_HEAP_SCRIPT;
+		id = at->parent < id ? at->parent : 0;
+	}
+	return python || asker != OWN_HEAP_INTERPRETER ? asker : OWN_HEAP_OTHER;
+}
+
 // Told by names of modules, since a recording without --language-heaps has no event of such a heap.
 enum own_heap_language own_heap_languages(const struct query_context *asked)
 {

@@ -24,6 +24,17 @@ const char *own_heap_slabs(struct names *names, stack_id stack);
 // What shows more of it: "record it again with …".
 const char *own_heap_advice(const char *heap, bool windows);
 
+// Who asked for the memory of a stack of Python: the interpreter for itself, with no line of a
+// script among the callers; itself again, to load a module (its code, names and constants); or a
+// script. Such memory CPython keeps to its end, and does not free all of it then.
+enum own_heap_asker {
+	OWN_HEAP_OTHER, // no Python
+	OWN_HEAP_INTERPRETER,
+	OWN_HEAP_IMPORT,
+	OWN_HEAP_SCRIPT,
+};
+enum own_heap_asker own_heap_asker(const struct reader *reader, stack_id stack);
+
 // Whether the selected processes have a language with heaps of its own (Python: by the name of a
 // module), and whether what it gives out of them is in the trace.
 enum own_heap_language {
