@@ -3,18 +3,24 @@
     pytest -p pytest_tidemark --tidemark
 
     @pytest.mark.limit_memory("24 MB")            the most that lived at one time, of the test's own
+    @pytest.mark.limit_leaks("1 MB", warmups=1)   that one place of the code leaves at the test's end
     @pytest.mark.limit_allocations(1000)
     @pytest.mark.tidemark("--max-temporary", "10")     any options of tidemark check
 
 All of pytest runs once, under tidemark record; each test that has a limit is a stretch of the
 recording, and is checked when all have run. Without --tidemark the marks mean nothing. What a test
 allocates is what any thread, and any process that it started, allocated from its beginning to
-its end; where pytest-xdist runs tests side by side (-n), of the worker and the processes below it.
+its end, without fixtures; where pytest-xdist runs tests side by side (-n), of the worker and the processes below it.
 Objects of Python's own heaps count as other allocations do, and so do blocks of malloc. What
 exceeds its limits is a failure in --junitxml FILE, too. --tidemark-trace FILE keeps the trace;
 TIDEMARK names the program tidemark.
+
+limit_leaks runs the test's function warmups times first (1), so that caches are full, and collects
+garbage before and after: what is left then is what the last run allocated and did not free. Each
+place (stack) by itself is held against the limit, as pytest-memray does it.
 """
 import ctypes
+import gc
 import json
 import os
 import re
@@ -39,6 +45,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     for mark in ('limit_memory(size): at most so many bytes at one time, as in "24 MB"',
+                 'limit_leaks(size, warmups=1): no place leaves more than so many bytes at the end',
                  "limit_allocations(count): at most so many allocations",
                  "tidemark(*options): options of tidemark check"):
         config.addinivalue_line("markers", mark)
@@ -61,11 +68,16 @@ def _mark(name, suffix):
     return True
 
 
+def _size(text):
+    """As tidemark reads it: "24 MB" is 24M."""
+    return re.sub(r"\s|i?[bB]$", "", str(text))
+
+
 def _limits(item):
     """Options of tidemark check."""
     options = []
     for mark in item.iter_markers("limit_memory"):
-        options += ["--max-peak", re.sub(r"\s|i?[bB]$", "", str(mark.args[0]))]
+        options += ["--max-peak", _size(mark.args[0])]
     for mark in item.iter_markers("limit_allocations"):
         options += ["--max-allocations", str(mark.args[0])]
     for mark in item.iter_markers("tidemark"):
@@ -73,24 +85,39 @@ def _limits(item):
     return options
 
 
+def _warm_up(item):
+    """The test once more. If it fails, so it does in the run that counts."""
+    try:
+        item.runtest()
+    except BaseException:  # pytest's own outcomes (skip, fail) are no Exceptions
+        pass
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call(item):
     global _begun
     told = os.environ.get(INSIDE)
     options = _limits(item) if told else []
+    leaks = item.get_closest_marker("limit_leaks") if told else None
     _begun += 1
     # Names of marks are cut, and a test may run again: the number keeps them apart.
     name = f"test {os.getpid()}.{_begun} {item.nodeid}"[:200]
-    if options and not _mark(name, ".begin"):
+    if leaks:
+        for _ in range(leaks.kwargs.get("warmups", 1)):
+            _warm_up(item)
+        gc.collect()
+    if (options or leaks) and not _mark(name, ".begin"):
         raise RuntimeError("tidemark does not record this process")
-    if options:
+    if options or leaks:
         item.user_properties.append((INSIDE, name))  # which --junitxml writes beside its case
     yield
-    if options:
+    if leaks:
+        gc.collect()
+    if options or leaks:
         _mark(name, ".end")
         worker = os.getpid() if "PYTEST_XDIST_WORKER" in os.environ else None
         with open(told, "a", encoding="utf-8") as file:
-            file.write(json.dumps([item.nodeid, name, options, worker]) + "\n")
+            file.write(json.dumps([item.nodeid, name, options, leaks and _size(leaks.args[0]), worker]) + "\n")
 
 
 # --- outside ---
@@ -99,6 +126,21 @@ def _check(tidemark, trace, name, options):
     command = [tidemark, "check", trace, "--from", f"mark:{name}.begin", "--to", f"mark:{name}.end"]
     return subprocess.run(command + options, capture_output=True, text=True, check=False,
                           env={**os.environ, "TIDEMARK_CONF": ""})
+
+
+def _leaks(tidemark, trace, name, limit, below):
+    """What exceeds the limit, "": nothing; or why that is not known."""
+    command = [tidemark, "window", trace, "--from", f"mark:{name}.begin", "--to", f"mark:{name}.end",
+               "--impact", "AIFO", "--exit-frees", "--by", "stack", "--min-bytes", limit, *below]
+    env = {**os.environ, "TIDEMARK_CONF": ""}
+    done = subprocess.run(command + ["--json"], capture_output=True, text=True, check=False, env=env)
+    if done.returncode:
+        return done.stdout + done.stderr
+    rows = json.loads(done.stdout)["rows"]
+    if not rows:
+        return ""
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
+    return f"FAILED  leaks: {len(rows)} place{'s' if len(rows) > 1 else ''} left {limit} or more each\n{done.stdout}"
 
 
 def _below(tidemark, trace, worker):
@@ -147,12 +189,17 @@ def _run(config, folder):
         return code
     failures, below = {}, {None: []}
     with open(told, encoding="utf-8") as file:
-        for nodeid, name, options, worker in map(json.loads, file):
+        for nodeid, name, options, leaks, worker in map(json.loads, file):
             if worker not in below:
                 below[worker] = _below(tidemark, trace, worker)
-            done = _check(tidemark, trace, name, options + below[worker])
-            if done.returncode:
-                failures[name] = done.stdout + done.stderr
+            why = ""
+            if options:
+                done = _check(tidemark, trace, name, options + below[worker])
+                why = done.stdout + done.stderr if done.returncode else ""
+            if leaks:
+                why += _leaks(tidemark, trace, name, leaks, below[worker])
+            if why:
+                failures[name] = why
                 print(f"TIDEMARK {nodeid}\n{failures[name]}")
     if failures:
         print(f"{len(failures)} test{'s' if len(failures) > 1 else ''} exceeded limits of memory, or "

@@ -28,6 +28,29 @@ def test_child_beyond():
     subprocess.run([sys.executable, "-c", BIG], check=True)
 
 
+kept = []
+cache = {}
+
+
+@pytest.fixture
+def large():
+    kept.append(bytearray(8 << 20))
+    return kept[-1]
+
+
+@pytest.mark.limit_leaks("1 MB")
+def test_keeps(large):
+    kept.append(bytearray(2 << 20))
+    assert large
+
+
+@pytest.mark.limit_leaks("1 MB")
+def test_keeps_what_is_cached_and_a_little(large):
+    cache.setdefault("large", bytearray(8 << 20))
+    kept.append(bytearray(100 << 10))
+    assert large and len(bytearray(16 << 20))
+
+
 def test_without_a_limit():
     assert len(bytearray(64 << 20))
 
