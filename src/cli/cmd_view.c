@@ -61,7 +61,7 @@ static const struct option_row options[] = {
 	  "look for symbols here first (':' between)" },
 	{ PRINT_OPTIONS_DEBUGINFOD, 0, "debuginfod", NULL,
 	  "fetch missing symbols ($DEBUGINFOD_URLS)" },
-	{ PRINT_OPTIONS_MANGLED, 0, "mangled", NULL, "leave C++ and Rust names as they are" },
+	{ PRINT_OPTIONS_MANGLED, 0, "mangled", NULL, "leave C++, Rust and D names as they are" },
 	{ 0 },
 };
 

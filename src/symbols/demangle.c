@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "symbols/dlang.h"
 #include "symbols/rust.h"
 #include "symbols/undecorate.h"
 
@@ -58,10 +59,13 @@ static char *read_name(const char *name)
 {
 	char *text;
 
-	// By how a name begins: ? is Microsoft's, _R and _ZN…17h… are Rust's, _Z the Itanium ABI's.
+	// By how a name begins: ? is Microsoft's, _D is D's, _R and _ZN…17h… are Rust's, _Z the
+	// Itanium ABI's.
 	// Rust is asked before C++, since its older names are valid ones of that ABI as well.
 	if (name[0] == '?')
 		return undecorate(name);
+	if (begins(name, "_D"))
+		return dlang_demangle(name);
 	text = rust_demangle(name);
 	if (text)
 		return text;

@@ -39,6 +39,7 @@ struct list {
 	size_t count, capacity;
 };
 
+// To whole pages: what is not touched of one takes no memory.
 static uint64_t round_up(uint64_t value)
 {
 	return (value + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
@@ -51,6 +52,8 @@ static bool is_wanted(const char *name)
 	       strncmp(name, ".debug_mac", 10) != 0;
 }
 
+// A section whose header cannot be read is left to libelf. False: one is there that is packed in
+// an unknown form, or damaged.
 static bool list_packed(struct list *list, Elf *elf, struct err *err)
 {
 	Elf_Scn *section = NULL;
@@ -155,6 +158,8 @@ static void move_section(uint8_t *headers, bool narrow, size_t number, uint64_t 
 	}
 }
 
+// What a damaged section claims to become is bounded before (RATIO_MAX), and zstd writes no more
+// than it is given room for.
 static bool unpack_all(uint8_t *image, Elf *elf, int fd, uint64_t file_bytes,
 		       const struct list *list, struct err *err)
 {
@@ -197,6 +202,7 @@ void *unpacked_new(Elf *elf, int fd, size_t *size_bytes, struct err *err)
 		goto out;
 	elf_rawfile(elf, &file_bytes);
 	size = round_up(file_bytes);
+	// By RATIO_MAX each is bounded by the file's size: the sum cannot overflow at once.
 	for (size_t i = 0; i < list.count && size <= image_max; i++)
 		size += round_up(list.items[i].size);
 	if (size <= image_max)

@@ -1074,7 +1074,8 @@ def whose_the_memory_outside_the_heap_is_is_said_where_a_runtime_s_function_maps
                            ("Zend heap", "zend_mm_chunk_alloc"), ("SBCL heap", "os_alloc_gc_space"),
                            ("Erlang heap", "syscall", "erts_mmap"), ("Mono heap", "mono_valloc_aligned"),
                            ("Chez Scheme heap", "S_getmem"), ("Nim heap", "requestOsChunks__system_4433"),
-                           ("D heap", "_D4core8internal2gc2os10os_mem_mapFNbNimbZPv"), ("GAP heap", "SyAllocBags"),
+                           ("D heap", "_D4core8internal2gc2os10os_mem_mapFNbNimbZPv"),
+                           ("D heap", "core.internal.gc.os.os_mem_map(ulong, bool)"), ("GAP heap", "SyAllocBags"),
                            (None, "pool_refill"),
                            (None, "uv_thread_create", "v8::internal::Builtin_HandleApiCall")):
         [one] = listed("runtime", mapping_and_allocating(64, 4, *mappers), "outside")

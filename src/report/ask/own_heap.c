@@ -141,6 +141,7 @@ static const char *own_heap_find(const struct symbol *symbol, const struct trace
 		{ "Chez Scheme heap", "S_getmem", NULL, NULL },
 		{ "Boehm GC", NULL, "libgc.so", NULL },
 		{ "Nim heap", "requestOsChunks*", NULL, NULL },
+		{ "D heap", "core.internal.gc.*", NULL, NULL },
 		{ "D heap", "_D4core8internal2gc*", NULL, NULL },
 		{ "GAP heap", "SyAllocBags", NULL, NULL },
 		{ "CLISP heap", NULL, "lisp.run", NULL },
