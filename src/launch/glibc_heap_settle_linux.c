@@ -298,7 +298,7 @@ bool glibc_heap_settle(const struct objects *objects, struct tracee *tracee,
 		.entries = entries,
 		.entries_count = entries_count,
 	};
-	bool inside = glibc_heap_find_code(&code);
+	bool inside = glibc_heap_find_code(&code), ran = false;
 
 	// Each round, those that are inside are let go to their way out, while the others stand.
 	// One that waits for a lock which a standing thread has does not come out in that round,
@@ -316,9 +316,10 @@ bool glibc_heap_settle(const struct objects *objects, struct tracee *tracee,
 			places[i] = in && !interrupted ? glibc_heap_way_out(&code, thread) : 0;
 			inside |= in;
 		}
+		ran |= inside;
 		if (inside)
 			tracee_run_to(tracee, places, GLIBC_HEAP_PATIENCE_NS);
 	}
 	MEM_FREE(code.spans, places);
-	return !inside;
+	return !inside && (!ran || tracee_is_whole(tracee));
 }

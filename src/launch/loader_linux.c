@@ -389,10 +389,10 @@ static bool loader_run_to_setup(struct loader *loader, struct err *err)
 
 	// First to where the setup begins: a static PIE has relocated itself by then, so the first
 	// values of its variables are what they will be. Then to where it returns.
-	tracee_run_to(&loader->tracee, &setup, LOADER_SETUP_NS);
+	tracee_run_alone_to(&loader->tracee, setup, LOADER_SETUP_NS);
 	if (!thread->gone && thread->registers.rip == setup && loader_copy_image(loader) &&
 	    tracee_read(loader->pid, thread->registers.rsp, &back, sizeof(back)))
-		tracee_run_to(&loader->tracee, &back, LOADER_SETUP_NS);
+		tracee_run_alone_to(&loader->tracee, back, LOADER_SETUP_NS);
 	// What others read there is what the kernel had said.
 	tracee_write(loader->pid, loader->headers_at, &loader->headers, 8);
 	tracee_write(loader->pid, loader->count_at, &loader->count, 8);

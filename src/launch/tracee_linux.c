@@ -536,24 +536,50 @@ bool tracee_step(struct tracee_thread *thread)
 }
 
 // A thread that goes to a place.
+//
+// For example threads 10 and 11 are in malloc, and 12 stands in a wait. 10 goes to 0x4011f0, where
+// malloc was called in its stack, and 11 to 0x4013a0. 10 forks on its way: its child has no
+// breakpoint, and neither has a thread that 11 creates. A trap in the code would be in the child's
+// copy of it, and end the child, which is not traced.
 struct tracee_walker {
-	uint64_t mask;
-	uint8_t byte; // that is there
-	bool set;     // a trap is there instead
+	uint64_t place; // 0: it stays where it is
+	uint64_t mask;  // of signals, that it had
+	bool alone;     // by a trap
+	uint8_t byte;   // that is there
+	bool set;       // the trap is there instead, or the breakpoint is set
 	bool runs;
 };
 
-static void tracee_set_out(struct tracee_thread *thread, struct tracee_walker *walker,
-			   uint64_t place)
+// The thread's own, by the first of the processor's four registers for that: it is met before the
+// instruction is executed. Place 0: none. The seventh says which of them hold: it is 0 while the
+// first is changed, and 1 is the first alone, where an instruction is executed.
+static bool tracee_set_breakpoint(pid_t tid, uint64_t place)
+{
+	const size_t at = offsetof(struct user, u_debugreg);
+	const size_t control_at = at + 7 * sizeof(((struct user *)NULL)->u_debugreg[0]);
+
+	return ptrace(PTRACE_POKEUSER, tid, (void *)control_at, NULL) == 0 &&
+	       ptrace(PTRACE_POKEUSER, tid, (void *)at, (void *)(uintptr_t)place) == 0 &&
+	       (!place || ptrace(PTRACE_POKEUSER, tid, (void *)control_at, (void *)1) == 0);
+}
+
+// What cannot be read is no place. The signals are blocked for as long as it goes: a handler would
+// lead it elsewhere.
+static void tracee_set_out(const struct tracee_thread *thread, struct tracee_walker *walker)
 {
 	static const uint8_t trap = 0xcc;
 	uint64_t none = tracee_no_signals();
 
 	ASSERT(!walker->set && !walker->runs);
-	if (!place || thread->gone || !tracee_read(thread->tid, place, &walker->byte, 1))
+	if (!walker->place || thread->gone ||
+	    !tracee_read(thread->tid, walker->place, &walker->byte, 1))
 		return;
 	walker->mask = tracee_mask(thread, &none);
-	walker->set = walker->runs = tracee_poke(thread, place, &trap, 1);
+	walker->set = walker->runs = walker->alone
+					     ? tracee_poke(thread, walker->place, &trap, 1)
+					     : tracee_set_breakpoint(thread->tid, walker->place);
+	if (!walker->set)
+		tracee_mask(thread, &walker->mask);
 }
 
 // Whether a trap was met and is yet to be told: the stop that was asked for came before it.
@@ -568,32 +594,14 @@ static bool tracee_has_trap(pid_t tid)
 	return false;
 }
 
-// Those that go, and where to.
-struct tracee_walk {
-	struct tracee *tracee;
-	struct tracee_walker *walkers;
-	const uint64_t *places;
-};
-
-// Whether there is a trap of ours just before `at`: that of another thread may be met as well.
-static bool tracee_is_behind_trap(const struct tracee_walk *walk, uint64_t at)
-{
-	for (size_t i = 0; i < walk->tracee->count; i++)
-		if (walk->walkers[i].set && walk->places[i] + 1 == at)
-			return true;
-	return false;
-}
-
 // See whether it has come to its place. `wait`: it was told to stop, and will.
-static void tracee_look_at(const struct tracee_walk *walk, size_t i, bool wait)
+static void tracee_look_at(struct tracee_thread *thread, struct tracee_walker *walker, bool wait)
 {
-	struct tracee_thread *thread = &walk->tracee->threads[i];
-	struct tracee_walker *walker = &walk->walkers[i];
 	struct user_regs_struct *registers = &thread->registers;
 	enum tracee_report report;
 	int status = 0;
 
-	ASSERT(i < walk->tracee->count && walker->runs);
+	ASSERT(walker->runs);
 	if (wait)
 		report = tracee_await(thread->tid, &status) ? TRACEE_STANDS : TRACEE_ENDED;
 	else
@@ -604,36 +612,34 @@ static void tracee_look_at(const struct tracee_walk *walk, size_t i, bool wait)
 	if (!thread->gone && !wait && tracee_is_ours(status) &&
 	    ptrace(PTRACE_CONT, thread->tid, NULL, NULL) == 0)
 		return; // of an earlier stop
-	// It was told to stop and has met a trap in the same moment: the trap is pending, and would
-	// end the program if it came after the byte is put back. So it goes on once, to be stopped
-	// by that.
+	// It was told to stop and has come to its place in the same moment: the signal is pending,
+	// and would end the program. So it goes on once, to be stopped by that.
 	if (!thread->gone && tracee_is_ours(status) && tracee_has_trap(thread->tid) &&
 	    ptrace(PTRACE_CONT, thread->tid, NULL, NULL) == 0)
 		tracee_wait(thread, &status);
 	walker->runs = false;
 	if (thread->gone || ptrace(PTRACE_GETREGS, thread->tid, NULL, registers) != 0)
 		return;
-	// The trap is executed: the thread is one byte after it, and goes back to what was there.
-	if (WSTOPSIG(status) == SIGTRAP && !tracee_is_ours(status) &&
-	    tracee_is_behind_trap(walk, registers->rip)) {
+	// A trap is executed: the thread is one byte after it, and goes back to what was there.
+	if (walker->alone && WSTOPSIG(status) == SIGTRAP && !tracee_is_ours(status) &&
+	    registers->rip == walker->place + 1) {
 		registers->rip--;
 		ptrace(PTRACE_SETREGS, thread->tid, NULL, registers);
 	}
 }
 
-// A trap (int3) is written over the first byte of each place, all threads go on with their signals
-// blocked, and each is stopped by the first trap that it meets. Those that have met none when the
-// time is over are asked to stop wherever they are, and the bytes are put back. While they run they
-// are looked at each 20 microseconds.
-void tracee_run_to(struct tracee *tracee, const uint64_t *places, uint64_t patience_ns)
+// They go on with their signals blocked. Those that have not come there when the time is over are
+// asked to stop wherever they are. While they run they are looked at each 20 microseconds.
+//
+// All set out before the first goes on, so that none runs while others are being prepared; and all
+// stand again before the first is made as it was.
+static void tracee_walk(struct tracee *tracee, struct tracee_walker *walkers, uint64_t patience_ns)
 {
-	struct tracee_walker *walkers = mem_alloc(tracee->count, sizeof(*walkers));
-	const struct tracee_walk walk = { tracee, walkers, places };
 	uint64_t end_ns = now_steady_ns() + patience_ns;
 	bool running = true;
 
 	for (size_t i = 0; i < tracee->count; i++)
-		tracee_set_out(&tracee->threads[i], &walkers[i], places[i]);
+		tracee_set_out(&tracee->threads[i], &walkers[i]);
 	for (size_t i = 0; i < tracee->count; i++)
 		if (walkers[i].runs)
 			ptrace(PTRACE_CONT, tracee->threads[i].tid, NULL, NULL);
@@ -646,26 +652,57 @@ void tracee_run_to(struct tracee *tracee, const uint64_t *places, uint64_t patie
 				continue;
 			if (late)
 				ptrace(PTRACE_INTERRUPT, tracee->threads[i].tid, NULL, NULL);
-			tracee_look_at(&walk, i, late);
+			tracee_look_at(&tracee->threads[i], &walkers[i], late);
 			running |= walkers[i].runs;
 		}
 		if (running && !late)
 			now_sleep(TRACEE_NAP_NS);
 	}
-	// The second thread for a place has read the first one's trap as the byte that is there:
-	// the first one's is put back last. Any thread that is left can write it, for those that
-	// have ended.
-	for (size_t i = tracee->count; i-- > 0;) { // backwards: two may have one place
-		if (!walkers[i].set)
+	for (size_t i = 0; i < tracee->count; i++) {
+		const struct tracee_thread *thread = &tracee->threads[i];
+
+		if (!walkers[i].set || thread->gone)
 			continue;
-		if (!tracee->threads[i].gone)
-			tracee_mask(&tracee->threads[i], &walkers[i].mask);
-		for (size_t j = 0; j < tracee->count; j++)
-			if (!tracee->threads[j].gone &&
-			    tracee_poke(&tracee->threads[j], places[i], &walkers[i].byte, 1))
-				break;
+		tracee_mask(thread, &walkers[i].mask);
+		if (walkers[i].alone)
+			tracee_poke(thread, walkers[i].place, &walkers[i].byte, 1);
+		else
+			tracee_set_breakpoint(thread->tid, 0);
 	}
+}
+
+void tracee_run_to(struct tracee *tracee, const uint64_t *places, uint64_t patience_ns)
+{
+	struct tracee_walker *walkers = mem_alloc(tracee->count, sizeof(*walkers));
+
+	for (size_t i = 0; i < tracee->count; i++)
+		walkers[i].place = places[i];
+	tracee_walk(tracee, walkers, patience_ns);
 	mem_free(walkers);
+}
+
+// It has no other thread that could meet the trap, and has no child before it comes there. Where
+// the processor's breakpoints are not to be had, as in some containers, it is recorded still.
+void tracee_run_alone_to(struct tracee *tracee, uint64_t place, uint64_t patience_ns)
+{
+	struct tracee_walker walker = { .place = place, .alone = true };
+
+	ASSERT(tracee->count == 1);
+	tracee_walk(tracee, &walker, patience_ns);
+}
+
+// For example a thread was taken to be in malloc, by a word that was left on its stack, and was in
+// pthread_create: its new thread would run while code is written.
+bool tracee_is_whole(struct tracee *tracee)
+{
+	bool whole = true;
+	size_t count;
+	pid_t *list = tracee_list(tracee->pid, &count);
+
+	for (size_t i = 0; i < count && whole; i++)
+		whole = tracee_find(tracee, list[i]) != NULL;
+	mem_free(list);
+	return whole;
 }
 
 // What a function that is called may change: the general registers are in `thread` since it

@@ -89,8 +89,15 @@ bool tracee_interrupted(const struct tracee_thread *thread, uint64_t start, uint
 bool tracee_poke(const struct tracee_thread *thread, uint64_t at, const void *bytes, size_t size);
 
 // Threads go on, each until it comes to its place (0: it stays stopped), for `patience_ns` at most:
-// then they are stopped wherever they are.
+// then they are stopped wherever they are. By breakpoints of the processor's, which no other thread
+// meets, and no child that one of them forks; where there is none to be had, it stays stopped.
 void tracee_run_to(struct tracee *tracee, const uint64_t *places, uint64_t patience_ns);
+
+// The same for the only thread of a program that begins, by a trap in its code.
+void tracee_run_alone_to(struct tracee *tracee, uint64_t place, uint64_t patience_ns);
+
+// Whether all threads that there are were stopped: one that ran to its place may have created more.
+bool tracee_is_whole(struct tracee *tracee);
 
 // The thread does one instruction.
 bool tracee_step(struct tracee_thread *thread);

@@ -392,6 +392,15 @@ def a_call_that_is_under_way_when_it_is_left_is_none_of_the_recording():
 
 
 @test
+def a_child_that_is_forked_while_threads_are_led_out_of_the_allocator_is_as_without():
+    """Places where they are stopped are in no memory that a child has a copy of."""
+    running = Running([program("forks_within")]).ready()
+    for _ in range(10):
+        attach(running, "--duration", "20ms")
+    equal("0 wrong\n", running.end(7), "children that did not end as they should")
+
+
+@test
 def who_lives_in_a_signal_handler_or_has_been_in_one_is_attached_to():
     """As postgres' children are: forked in a handler of a parent that waited, or later, with what handlers left on
     the stack."""
