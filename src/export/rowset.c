@@ -205,7 +205,8 @@ static bool was_before(const struct rowset *rows, const struct lives_block *bloc
 	return block->kind == TRACE_BEFORE || block->number < reader_info(rows->reader)->trimmed;
 }
 
-// One that was there before the recording has the time 0; one that still lives, or ended with its
+// One that was there before the recording has the time 0, and the size that the allocator says may
+// be used of it, which it says of no other; one that still lives, or ended with its
 // process, has no time at which it was freed (the largest number).
 static void put_allocation(void *context, const struct lives_block *block,
 			   const struct lives_end *end)
@@ -224,7 +225,7 @@ static void put_allocation(void *context, const struct lives_block *block,
 							   : TRACE_NONE_KIND]);
 	put(rows, block->address);
 	put(rows, block->size);
-	put(rows, 0);
+	put(rows, block->kind == TRACE_BEFORE ? block->size : 0);
 	put(rows, block->kind == TRACE_BEFORE ? 0 : block->time_ns);
 	put(rows, end->cause < LIVES_EXIT ? end->time_ns : UINT64_MAX);
 	put(rows, end->cause < LIVES_RUNNING ? end->time_ns : UINT64_MAX);

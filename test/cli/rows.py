@@ -231,6 +231,7 @@ def what_an_attached_process_had_before_is_no_allocation():
     databases()
     path = assemble("before", "process p pid=7 start=attach\nthread t p tid=7\n+0us t before 0x1000 10\n"
                     "+0us t before 0x2000 20\n+100us t malloc 0x3000 30\n+100us t free 0x1000\nend\n")
+    equal([10, 20, 0], [row["usable"] for row in sql(path, "SELECT usable FROM allocations ORDER BY address")])
     equal([["before", 0, 200_000], ["before", 0, NEVER], ["malloc", 100_000, NEVER]],
           [list(row.values()) for row in sql(path, "SELECT kind, begin_ns, end_ns FROM allocations ORDER BY address")])
 
