@@ -229,6 +229,7 @@ const struct command cmd_plot = {
 		"  sizes         how many allocations had which size, both axes logarithmic\n"
 		"  lifetimes     how long allocations of which size lived, as a heat map\n"
 		"  largest-free  the largest hole in the address space\n"
+		"  fragmentation what malloc has of the system, and what of it is live\n"
 		"\n"
 		"Marks of the program (tidemark.h) are lines with their names.\n",
 	.examples = "  tidemark plot app.tide live -o live.svg\n"

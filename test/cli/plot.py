@@ -125,6 +125,36 @@ def what_is_to_be_known_of_the_trace_is_said_beside_the_picture_whole():
     assert not run("plot", trace(), "live", "--heap", "malloc", "-o", "whole.svg", "--force").stderr
 
 
+FALLS_APART = """
+trace tick=100000 command="falls apart"
+process p pid=7 exe=/bin/x
+thread t tid=7
+stack s "fill" "x.c":3
+@0 start p
+@1ms t mmap s 0x100000 1048576 prot=rw flags=private|anonymous
+@1ms t mmap s 0x900000 4194304 prot=rw flags=private|anonymous
+@2ms t malloc s 0x100010 800000
+@3ms t malloc s 0x1e0000 104858
+@500ms t free 0x100010
+@1s end p exit=0
+end duration=1000000000
+"""
+
+
+@test
+def what_lives_in_the_heap_is_drawn_beside_what_the_heap_has():
+    with open("f.txt", "w", encoding="utf-8") as file:
+        file.write(FALLS_APART)
+    run("dump", "--assemble", "f.txt", "-o", "f.tide")
+    curves = plot("fragmentation", path="f.tide")
+    names = list(curves)
+    # The other mapping is the program's own: no block is in it.
+    assert names[0] == "committed for the heap" and max(y for _, y in curves[names[0]]) == 1048576, names
+    assert re.fullmatch(r"live in it, at the least 10 % at 50\d(\.\d+)? ms", names[1]), names
+    assert max(y for _, y in curves[names[1]]) == 904858
+    assert {y for x, y in curves[names[1]] if 510e6 < x < 990e6} == {104858}
+
+
 @test
 def resident_memory_is_drawn_as_it_was_sampled():
     curves = plot("rss")
@@ -225,6 +255,7 @@ def mistakes_are_told_in_one_line():
         (2, ["plot", trace(), "live", "-o", "n.svg", "--picture", "5x5"], "--picture"),
         (2, ["plot", trace(), "live", "-o", "n.svg", "--from", "50%", "--to", "50%"], "window"),
         (2, ["plot", trace(), "largest-free", "-o", "n.svg"], "virtual memory"),
+        (2, ["plot", trace(), "fragmentation", "-o", "n.svg"], "virtual memory"),
         (2, ["plot", trace(), "sizes", "-o", "n.svg", "--from", "900ms"], "nothing"),
         (2, ["plot", trace(), "live", "-o", "a.txt.svg", "--from", "mark:no"], "mark"),
         (3, ["plot", trace(), "live", "-o", "no/n.svg"], "cannot write no/n.svg"),

@@ -104,7 +104,7 @@ def each_filter_is_honoured_or_refused_by_each_command():
 
 SAME = [("--size", "10"), ("--frame", "leaf_two"), ("--not-frame", "leaf_one"),
         ("--row", "function:leaf_two"), ("--not-row", "size:1000")]
-WHOLE = ["rss", "faults", "largest-free"]  # of processes, not of allocations
+WHOLE = ["rss", "faults", "largest-free", "fragmentation"]  # of processes, not of allocations
 COMMANDS = [*WINDOWS, *MOMENTS, "report", "reconcile", "findings"]
 DRAWN = ["live", "blocks", "cumulative", "rate", "sizes", "lifetimes"]
 

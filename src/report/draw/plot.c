@@ -27,6 +27,7 @@ const char *const plot_kind_words[PLOT_KINDS + 1] = {
 	[PLOT_SIZES] = "sizes",
 	[PLOT_LIFETIMES] = "lifetimes",
 	[PLOT_LARGEST_FREE] = "largest-free",
+	[PLOT_FRAGMENTATION] = "fragmentation",
 };
 
 const char *const plot_key_words[PLOT_KEYS + 1] = {
@@ -249,7 +250,7 @@ static void add_marks(struct chart *chart, const struct query_context *asked)
 			chart_add_mark(chart, (double)marks[i].time_ns, marks[i].name);
 }
 
-// Resident memory, faults and holes are of whole processes.
+// Resident memory, faults, holes and what heaps are made of are of whole processes.
 static const struct query_context_rules whole_rules = {
 	.about = QUERY_CONTEXT_WINDOW,
 	.one_layer = true,
@@ -262,7 +263,8 @@ static const struct query_context_rules whole_rules = {
 
 const struct query_context_rules *plot_rules(enum plot_kind kind)
 {
-	bool whole = kind == PLOT_RSS || kind == PLOT_FAULTS || kind == PLOT_LARGEST_FREE;
+	bool whole = kind == PLOT_RSS || kind == PLOT_FAULTS || kind == PLOT_LARGEST_FREE ||
+		     kind == PLOT_FRAGMENTATION;
 
 	ASSERT(kind < PLOT_KINDS);
 	return whole ? &whole_rules : &query_context_findings_rules;
@@ -289,6 +291,8 @@ bool plot_make(struct chart *chart, struct query_context *asked, const struct pl
 		[PLOT_LIFETIMES] = { plot_lifetimes, "lifetimes by size", false, false },
 		[PLOT_LARGEST_FREE] = { plot_time_holes, "largest hole in the address space", true,
 					false },
+		[PLOT_FRAGMENTATION] = { plot_time_heaps, "what the heap has, and what lives in it",
+					 true, false },
 	};
 	struct plot_options chosen = *options;
 

@@ -11,6 +11,7 @@
 //     sizes         how many allocations had which size; both axes logarithmic
 //     lifetimes     how long allocations of which size lived: a heat map
 //     largest-free  the largest hole of the address space; of each bucket the lowest
+//     fragmentation what malloc has of the system, and what of it is live: the rest is free inside
 //
 // By a key there is a curve for each of its values that has most, and one for the rest of them.
 // Bytes by themselves are of malloc's heap, as everywhere.
@@ -29,6 +30,7 @@ enum plot_kind {
 	PLOT_SIZES,
 	PLOT_LIFETIMES,
 	PLOT_LARGEST_FREE,
+	PLOT_FRAGMENTATION,
 	PLOT_KINDS,
 };
 

@@ -53,6 +53,8 @@ bool plot_time_faults(struct chart *chart, struct query_context *asked,
 		      const struct plot_options *options, struct err *err);
 bool plot_time_holes(struct chart *chart, struct query_context *asked,
 		     const struct plot_options *options, struct err *err);
+bool plot_time_heaps(struct chart *chart, struct query_context *asked,
+		     const struct plot_options *options, struct err *err);
 bool plot_sizes(struct chart *chart, struct query_context *asked,
 		const struct plot_options *options, struct err *err);
 bool plot_lifetimes(struct chart *chart, struct query_context *asked,

@@ -1,9 +1,10 @@
 // Plots over time: live bytes and blocks, rates, resident memory, page faults, the largest hole of
-// the address space. All are curves with one value for each of the buckets that the window is cut
-// into.
+// the address space, what heaps have and what lives in them. All are curves with one value for each
+// of the buckets that the window is cut into.
 #include "report/draw/plot_parts.h"
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "engine/space/space.h"
 #include "report/ask/moment_view.h"
 
@@ -561,4 +562,94 @@ bool plot_time_holes(struct chart *chart, struct query_context *asked,
 		chart_add_point(curve, (double)asked->to_ns, level);
 	mem_free(holes.lowest);
 	return level >= 0 || err_set(err, ERR_USAGE, "nothing is mapped in the window");
+}
+
+// ---- fragmentation ----
+
+// Cells of mappings that an allocator hands out in blocks: malloc's own (brk, arenas, large blocks
+// with mappings of their own), and others that blocks are in. What the program maps for itself is
+// none, and would make the gap look larger than it is.
+static uint32_t of_allocators(void *context, const struct window_cell *cell)
+{
+	const struct plot_groups *groups = context;
+
+	if (!query_context_selects(groups->keys.asked, cell) || !space_is_allocators(cell->owner))
+		return WINDOW_SKIP;
+	return 0;
+}
+
+// Where the least part of what the heap has was live, from its fullest on, and while it had half of
+// its most or more: while it fills a part says nothing. False: never less than all. For example, of
+// a heap that has and holds these MiB in four buckets:
+//
+//     has      1     100    100     20
+//     holds    0      90     12      1
+//
+// the first is before the fullest, the last has less than half of 100: the third is the worst, with
+// 12 %.
+static bool worst_of(const struct window_bucket *heap, const struct window_bucket *live,
+		     size_t count, size_t *worst, double *part)
+{
+	uint64_t most = 0;
+	size_t fullest = 0;
+
+	ASSERT(count > 0);
+	*part = 1;
+	for (size_t i = 0; i < count; i++) {
+		if (heap[i].bytes_peak > most)
+			most = heap[i].bytes_peak;
+		if (live[i].bytes_peak > live[fullest].bytes_peak)
+			fullest = i;
+	}
+	for (size_t i = fullest; i < count && most > 0; i++) {
+		double share = heap[i].bytes_peak
+				       ? (double)live[i].bytes_peak / (double)heap[i].bytes_peak
+				       : 1;
+
+		if (heap[i].bytes_peak >= most / 2 && share < *part) {
+			*part = share;
+			*worst = i;
+		}
+	}
+	return *part < 1;
+}
+
+// Two levels in one picture: the gap between them is free inside of the heap, with what the
+// allocator itself takes. For example a heap of 100 MiB committed of which 12 MiB live at 40 s: the
+// lower curve is called "live in it, at the least 12 % at 40 s". Of each stretch both are the
+// highest, so a gap that closes within a stretch is not seen.
+bool plot_time_heaps(struct chart *chart, struct query_context *asked,
+		     const struct plot_options *options, struct err *err)
+{
+	struct plot_groups groups = { .keys = { .asked = asked } };
+	struct window_query query = plot_query(asked, &groups, of_allocators);
+	struct window_bucket *heap = mem_alloc(options->buckets, sizeof *heap);
+	struct window_bucket *live = mem_alloc(options->buckets, sizeof *live);
+	struct str name = { 0 };
+	size_t worst = 0;
+	double part;
+	bool good;
+
+	if (!(window_facts(asked->window)->layers & WINDOW_VM)) {
+		MEM_FREE(heap, live);
+		return err_set(err, ERR_USAGE, "the trace has no calls on virtual memory");
+	}
+	query.layers = WINDOW_VM;
+	good = window_series(asked->window, &query, 1, heap, options->buckets, err);
+	query = plot_query(asked, NULL, NULL);
+	query.layers = WINDOW_HEAP;
+	good = good && window_series(asked->window, &query, 1, live, options->buckets, err);
+	if (good) {
+		chart->y = (struct chart_axis){ .label = "memory", .unit = CHART_BYTES };
+		str_add(&name, "live in it");
+		if (worst_of(heap, live, options->buckets, &worst, &part))
+			str_format(
+				&name, ", at the least %.0f %% at %s", 100 * part,
+				STR_DURATION((uint64_t)begin_of(asked, worst, options->buckets)));
+		add_levels(chart, asked, "committed for the heap", heap, options->buckets, false);
+		add_levels(chart, asked, str_get(&name), live, options->buckets, false);
+	}
+	str_fini(&name);
+	MEM_FREE(heap, live);
+	return good;
 }
