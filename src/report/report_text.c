@@ -215,6 +215,14 @@ static void write_error(struct page *page, enum sites_question question, uint64_
 			     percent(sites_error(variance), figure), after);
 }
 
+// Whether the peak is one of estimates. Each is as often too low as too high, and the highest of
+// many is mostly one of those that are too high: the more so the fewer samples there are, as in a
+// run of a second.
+static bool is_high(const struct page *page)
+{
+	return sampled(page) && page->report->sites.sums[SITES_PEAK].variance > 0;
+}
+
 // What the heap is a part of: mapped memory, and what of it was resident.
 static void write_memory(struct page *page)
 {
@@ -301,7 +309,10 @@ static void write_totals(struct page *page)
 			     STR_COUNT(counts->peak.count), paper_plural(counts->peak.count));
 		paper_format(&page->paper, PAPER_PLAIN, ", at %s%s\n",
 			     STR_DURATION(counts->peak_ns),
-			     snapshots ? ", the highest of the snapshots" : "");
+			     snapshots ? ", the highest of the snapshots"
+			     : is_high(page)
+				     ? ", the highest of estimates: too high rather than too low"
+				     : "");
 		write_bound(page);
 		write_late(page);
 	}

@@ -639,6 +639,8 @@ def each_figure_of_samples_has_its_own_error_after_it():
     heap = json.loads(run("report", "--json", path).stdout)["heap"]
     for key in ("allocated", "peak", "live at end"):
         assert re.search(rf"  {key} +[\d.]+ KiB  ± [\d.]+ %, in [\d,]+ blocks", text), text
+    assert re.search("  peak .*, the highest of estimates: too high rather than too low\n", text), text
+    assert "estimates" not in run("report", assemble("crowd")).stdout
     of_calls = f"blocks ± {100 * heap['standard_errors']['calls'] / heap['allocations']:.1f} %"
     assert of_calls in text, f"{of_calls}: {text}"
 
