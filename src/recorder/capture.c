@@ -188,14 +188,15 @@ static uintptr_t capture_context(struct capture *capture, const struct capture_w
 	return capture_word(walk->sp + 2 * UNWIND_WORD) + 5 * UNWIND_WORD;
 }
 
-// To the code that was interrupted there: no slot says where.
-static enum capture_went capture_step_interrupted(struct capture_walk *walk, uintptr_t pc,
-						  uintptr_t sp, uintptr_t rbp)
+// To code on another stack, or that was interrupted (slot 0: none says where): what is known of
+// slots says nothing of it.
+static enum capture_went capture_step_elsewhere(struct capture_walk *walk, uint64_t pc,
+						uintptr_t slot, uintptr_t sp, uintptr_t rbp)
 {
 	walk->rbp = rbp;
 	walk->sp = sp;
-	walk->pc = pc | UNWIND_EXACT;
-	walk->slot = 0;
+	walk->pc = pc;
+	walk->slot = slot;
 	walk->by_slots = false;
 	walk->top = 0;
 	return CAPTURE_WENT_OUT;
@@ -210,9 +211,34 @@ static enum capture_went capture_step_signal(struct capture *capture, struct cap
 	if (!context || !capture_can_read(capture, context + UNWIND_CONTEXT_RBP) ||
 	    !capture_can_read(capture, context + UNWIND_CONTEXT_RIP))
 		return CAPTURE_WENT_ASTRAY;
-	return capture_step_interrupted(walk, capture_word(context + UNWIND_CONTEXT_RIP),
-					capture_word(context + UNWIND_CONTEXT_RSP),
-					capture_word(context + UNWIND_CONTEXT_RBP));
+	return capture_step_elsewhere(walk,
+				      capture_word(context + UNWIND_CONTEXT_RIP) | UNWIND_EXACT, 0,
+				      capture_word(context + UNWIND_CONTEXT_RSP),
+				      capture_word(context + UNWIND_CONTEXT_RBP));
+}
+
+// From the stack that Go runs C on to that of the goroutine which called it.
+//
+// For example, the stack of goroutine g ends at 0xc000080000 and asmcgocall was called with sp at
+// 0xc00007ff00: at sp + offset is g, at g + 8 0xc000080000, and before g 0x100. A stack that grew
+// meanwhile has moved, and its end with it.
+static enum capture_went capture_step_switched(struct capture *capture, struct capture_walk *walk,
+					       unwind_rule rule)
+{
+	uintptr_t goroutine_at = walk->sp + (uintptr_t)unwind_cfa_offset(rule);
+	uintptr_t end_at, slot;
+
+	if (!capture_can_read(capture, goroutine_at - UNWIND_WORD) ||
+	    !capture_can_read(capture, goroutine_at))
+		return CAPTURE_WENT_ASTRAY;
+	end_at = capture_word(goroutine_at) + UNWIND_WORD;
+	if (!kernel_can_read(end_at))
+		return CAPTURE_WENT_ASTRAY;
+	slot = capture_word(end_at) - capture_word(goroutine_at - UNWIND_WORD);
+	if (slot % UNWIND_WORD || !kernel_can_read(slot) || capture_word(slot) < KERNEL_PAGE)
+		return CAPTURE_WENT_ASTRAY;
+	return capture_step_elsewhere(walk, capture_word(slot), slot, slot + UNWIND_WORD,
+				      walk->rbp);
 }
 
 // The same by what the processor has pushed: pc, code segment, flags, sp, stack segment.
@@ -227,8 +253,9 @@ static enum capture_went capture_step_machine(struct capture *capture, struct ca
 	if (!capture_can_read(capture, pc_at) || !capture_can_read(capture, sp_at) ||
 	    (saved && !capture_can_read(capture, rbp_at)))
 		return CAPTURE_WENT_ASTRAY;
-	return capture_step_interrupted(walk, capture_word(pc_at), capture_word(sp_at),
-					saved ? capture_word(rbp_at) : walk->rbp);
+	return capture_step_elsewhere(walk, capture_word(pc_at) | UNWIND_EXACT, 0,
+				      capture_word(sp_at),
+				      saved ? capture_word(rbp_at) : walk->rbp);
 }
 
 // To the caller whose frame address is `cfa`; its rbp lies at `rbp_at`, 0: it is ours.
@@ -301,6 +328,8 @@ capture_step_rare(struct capture *capture, struct capture_walk *walk, struct cap
 		return capture_step_signal(capture, walk, rule);
 	case UNWIND_MACHINE:
 		return capture_step_machine(capture, walk, rule);
+	case UNWIND_SWITCHED:
+		return capture_step_switched(capture, walk, rule);
 	case UNWIND_END:
 		return CAPTURE_WENT_TO_END;
 	case UNWIND_END_HERE:
@@ -337,7 +366,9 @@ capture_step_guess(struct capture *capture, struct capture_walk *walk, struct ca
 					       ? cfa + (uintptr_t)unwind_rbp_offset(fresh->rule)
 					       : 0);
 	case UNWIND_RBP_DEREF:
+	case UNWIND_RSP_DEREF:
 	case UNWIND_RBP_COPIED:
+	case UNWIND_SWITCHED:
 	case UNWIND_END:
 		return capture_step_rare(capture, walk, fresh);
 	case UNWIND_SCANNED:

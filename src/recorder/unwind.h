@@ -32,6 +32,9 @@
 //     RBP_COPIED of Microsoft's functions of 32 bits that align their stack: the caller's ebp is
 //                at ebp, and next to it a copy of the return address; the address itself, just
 //                inside of the cfa, is some words further out, as many as aligning took
+//     SWITCHED   of Go's asmcgocall, which runs C on another stack: at sp + offset is a goroutine,
+//                whose second word is the end of its stack, and a word before it how far from there
+//                the return address is. rbp stays what it is
 //     END        the outermost frame
 //     STOP       not expressible: the walk ends here, incomplete
 //
@@ -70,6 +73,7 @@ enum unwind_kind {
 	UNWIND_SCANNED = 12, // of code without frame pointers: what follows may be wrong
 	UNWIND_MACHINE = 13,
 	UNWIND_RBP_COPIED = 14,
+	UNWIND_SWITCHED = 15,
 };
 
 // Bytes of an address, and of what is at a slot.

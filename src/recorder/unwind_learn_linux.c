@@ -285,6 +285,31 @@ static void learn_end(struct learn_frame *frame, const struct learn_way *way)
 		frame->denied[way->called] = true;
 }
 
+// Whether that is how Go takes its frame down before 1.21: mov N(%rsp),%rbp; add $N+8,%rsp; ret.
+// The way is at the return then.
+static bool learn_down_late(struct learn_frame *frame, struct learn_way *way,
+			    const struct learn_insn *found)
+{
+	const uint8_t *at = found->opcode;
+	uint32_t number = at[1] == 0x6c ? 1 : 4; // bytes of N
+	const uint8_t *add = at + 3 + number;
+	int32_t offset;
+	uint32_t bytes;
+
+	if (*at != 0x8b || (at[1] != 0x6c && at[1] != 0xac) || at[2] != 0x24 || way->from_rbp ||
+	    !learn_can_read(frame, (uintptr_t)add, 8))
+		return false;
+	offset = learn_number(at + 3, number);
+	bytes = add[1] == 0x83 ? 1 : 4;
+	if (add[0] != 0x48 || (add[1] != 0x83 && add[1] != 0x81) || add[2] != 0xc4 ||
+	    learn_number(add + 3, bytes) != offset + UNWIND_WORD || add[3 + bytes] != 0xc3)
+		return false;
+	way->rsp += offset;
+	learn_down(frame, way);
+	way->at = (uintptr_t)(add + 3 + bytes);
+	return true;
+}
+
 // What writes to rsp. False: it is none of those.
 //
 // pop, push, add and sub on rsp are counted; lea N(%rbp),%rsp and mov %rbp,%rsp make rsp known from
@@ -323,7 +348,7 @@ static bool learn_stack(struct learn_frame *frame, struct learn_way *way,
 		way->from_rbp = true;
 		way->rsp = 0;
 	} else {
-		return false;
+		return wide && !frame->counted && learn_down_late(frame, way, found);
 	}
 	if (frame->counted && way->from_rbp && !way->called)
 		frame->denied[0] = true; // it has a frame pointer after all
@@ -504,6 +529,19 @@ static bool learn_jumps(const struct learn_insn *found)
 	return *found->opcode == 0xe9 || (*found->opcode == 0xff && (found->reg & 7) == 4);
 }
 
+// Whether that is how Go sets it up before 1.21: mov %rbp,N(%rsp); lea N(%rsp),%rbp.
+static bool learn_sets_up_late(struct learn_frame *frame, const struct learn_insn *found)
+{
+	const uint8_t *at = found->opcode;
+	uint32_t number = at[1] == 0x6c ? 1 : 4; // bytes of N
+	uintptr_t next = (uintptr_t)at + 3 + number;
+
+	return *at == 0x89 && (at[1] == 0x6c || at[1] == 0xac) && at[2] == 0x24 &&
+	       learn_can_read(frame, next, 4 + number) && *(const uint8_t *)next == 0x48 &&
+	       *(const uint8_t *)(next + 1) == 0x8d &&
+	       memcmp((const void *)(next + 2), at + 1, 2 + number) == 0;
+}
+
 // Whether the function there sets up a frame pointer, or jumps elsewhere, which is not followed.
 static bool learn_sets_up(struct learn_frame *frame, uintptr_t function)
 {
@@ -518,12 +556,23 @@ static bool learn_sets_up(struct learn_frame *frame, uintptr_t function)
 		    ((opcode == 0x89 && found.rm == LEARN_RBP && found.reg == LEARN_RSP) ||
 		     (opcode == 0x8b && found.reg == LEARN_RBP && found.rm == LEARN_RSP)))
 			return true;
-		if (learn_jumps(&found))
+		if (learn_jumps(&found) || learn_sets_up_late(frame, &found))
 			return true;
 		pushed |= opcode == 0x55 && !(found.rex & 1);
 		at += found.insn.length;
 	}
 	return false;
+}
+
+// Whether that is in Go's goexit, where each goroutine returns to as if it had been called there:
+// nop; call …; nop, of which the second is returned to. Go's functions begin at multiples of 32.
+static bool learn_begins_goroutine(struct learn_frame *frame, uintptr_t pc)
+{
+	enum { BYTES = 6, ALIGN = 32 };
+	const uint8_t *at = (const uint8_t *)pc;
+
+	return pc % ALIGN == 1 && learn_can_read(frame, pc - 1, 1 + BYTES) && at[-1] == 0x90 &&
+	       at[0] == 0xe8 && at[BYTES - 1] == 0x90;
 }
 
 // Whether the word at `slot` is a return address. *target: of the call before it; 0: not said.
@@ -550,7 +599,7 @@ static bool learn_is_return(struct learn_frame *frame, uintptr_t slot, uintptr_t
 		if (at[-(int)bytes] == 0xff && (at[1 - (int)bytes] >> 3 & 7) == 2)
 			return true;
 	}
-	return false;
+	return learn_begins_goroutine(frame, back);
 }
 
 // Whether the word after the one at rbp is a return address, and its call can have led here.
@@ -638,6 +687,64 @@ static bool learn_is_trampoline(struct learn_frame *frame)
 	       memcmp(at, add, sizeof(add)) == 0 && at[3] < 0x80 && at[4] == 0xc3;
 }
 
+// A number of one byte that is negative is none of these.
+enum { LEARN_OFFSET_MAX = 120 };
+
+// `mov N(%rsp),%R`, where R is in `modrm`: the bytes that it has, and N. 0: it is not.
+static uint32_t learn_loads(const uint8_t *at, uint8_t modrm, uint32_t *offset)
+{
+	if (at[0] != 0x48 || at[1] != 0x8b || (at[2] & 0x3f) != (modrm & 0x3f) || at[3] != 0x24)
+		return 0;
+	*offset = at[2] & 0x40 ? at[4] : 0;
+	if (*offset > LEARN_OFFSET_MAX || at[2] & 0x80)
+		return 0;
+	return at[2] & 0x40 ? 5 : 4;
+}
+
+// The bytes of `mov …(%rip),%rcx`, which is in front of `%fs:(%rcx)` in what can be loaded
+// anywhere.
+static uint32_t learn_thread_place(const uint8_t *at)
+{
+	return at[0] == 0x48 && at[1] == 0x8b && at[2] == 0x0d ? 7 : 0;
+}
+
+// The rule of Go's asmcgocall, which calls C on another stack; 0: it is not that. After the call
+//
+//     mov A(%rsp),%rdi; mov 8(%rdi),%rsi; sub A-8(%rsp),%rsi; mov %rdi,%fs:…; mov %rsi,%rsp
+//
+// is: the goroutine, the end of its stack, how far from there it was, and that it runs again. Where
+// it was on that stack already, it is `mov A(%rsp),%rsi; mov %rsi,%rsp`.
+static unwind_rule learn_switches(struct learn_frame *frame, uint32_t id)
+{
+	static const uint8_t end[] = { 0x48, 0x8b, 0x77, 0x08, 0x48, 0x2b };
+	static const uint8_t runs[] = { 0x64, 0x48, 0x89 };
+	static const uint8_t switched[] = { 0x48, 0x89, 0xf4 };
+	enum { BYTES = 48, OF_RDI = 0x3c, OF_RSI = 0x34 };
+	const uint8_t *at = (const uint8_t *)frame->pc;
+	uint32_t offset, bytes, distance;
+
+	if (!learn_can_read(frame, frame->pc, BYTES))
+		return 0;
+	bytes = learn_loads(at, OF_RSI, &offset);
+	if (bytes && memcmp(at + bytes, switched, sizeof switched) == 0)
+		return unwind_make(UNWIND_RSP_DEREF, offset, id);
+	at += learn_thread_place(at);
+	bytes = learn_loads(at, OF_RDI, &offset);
+	if (!bytes || memcmp(at + bytes, end, sizeof end) != 0)
+		return 0;
+	at += bytes + sizeof end;
+	distance = at[0] == 0x34 ? 0 : at[2]; // (%rsp), or with a number
+	if ((at[0] & 0x3f) != 0x34 || at[1] != 0x24 || distance + UNWIND_WORD != offset)
+		return 0;
+	at += at[0] == 0x34 ? 2 : 3;
+	at += learn_thread_place(at);
+	if (memcmp(at, runs, sizeof runs) != 0)
+		return 0;
+	at += at[sizeof runs] == 0x39 ? 4 : 9; // (%rcx), or a number
+	return memcmp(at, switched, sizeof switched) == 0 ? unwind_make(UNWIND_SWITCHED, offset, id)
+							  : 0;
+}
+
 // How often it was tried in vain is in the rule, where others have the cfa.
 unwind_rule unwind_learn(unwind_rule rule, uint64_t key, uintptr_t, uintptr_t sp, uintptr_t rbp)
 {
@@ -654,9 +761,14 @@ unwind_rule unwind_learn(unwind_rule rule, uint64_t key, uintptr_t, uintptr_t sp
 	signals = kernel_block_signals();
 	recording_lock(&recording_state->code_lock);
 	place = codemap_find(frame.pc - 1);
+	if (place.module)
+		proven = learn_begins_goroutine(&frame, frame.pc) ? unwind_make(UNWIND_END, 0, id)
+								  : learn_switches(&frame, id);
 	// One is coming: a library, and nothing lasts there.
-	called = !place.coming && learn_by_call(&frame);
-	if (called && learn_by_code(&frame))
+	called = !proven && !place.coming && learn_by_call(&frame);
+	// A goroutine's first frame often has no end. Where it returns to is nowhere else.
+	if (called && (learn_begins_goroutine(&frame, ((const uintptr_t *)frame.rbp)[1]) ||
+		       learn_by_code(&frame)))
 		proven = unwind_make_saving(UNWIND_RBP, 2 * UNWIND_WORD, -2 * UNWIND_WORD, id);
 	// What code says without regard to where rbp is now, it says again. Generated code is
 	// replaced, and nothing says when.

@@ -98,6 +98,48 @@ int main(void)
 }
 """
 
+# As Go calls C: a goroutine on a stack of its own, in memory below the thread's, whose frames are as Go makes them
+# since 1.21 (second) and before (first). It returns to one byte after goexit's beginning.
+GOROUTINE = r"""
+#include <stdlib.h>
+#include <sys/mman.h>
+struct goroutine { char *low, *high; };
+__thread struct goroutine *running;
+__attribute__((noinline)) void leaf(void) { free(malloc(7903)); __asm__ volatile(""); }
+void run_goroutine(struct goroutine *, char *high);
+__asm__(".text\n"
+	"run_goroutine: push %rbp\n push %rbx\n push %r12\n push %r13\n push %r14\n push %r15\n"
+	"mov %rsp,thread_sp(%rip)\n mov %rdi,%fs:running@tpoff\n mov %rsi,%rsp\n"
+	"lea goexit+1(%rip),%rax\n push %rax\n xor %ebp,%ebp\n jmp first\n"
+	".balign 32\n"
+	"first: sub $0x18,%rsp\n mov %rbp,0x10(%rsp)\n lea 0x10(%rsp),%rbp\n call second\n"
+	"mov 0x10(%rsp),%rbp\n add $0x18,%rsp\n ret\n"
+	".balign 32\n"
+	"second: push %rbp\n mov %rsp,%rbp\n sub $0x18,%rsp\n lea leaf(%rip),%rax\n call asmcgocall\n"
+	"add $0x18,%rsp\n pop %rbp\n ret\n"
+	".balign 32\n"
+	"asmcgocall: mov %rsp,%rdx\n mov %fs:running@tpoff,%rdi\n movq $0,%fs:running@tpoff\n"
+	"mov thread_sp(%rip),%rsp\n sub $16,%rsp\n and $-16,%rsp\n mov %rdi,8(%rsp)\n mov 8(%rdi),%rdi\n"
+	"sub %rdx,%rdi\n mov %rdi,(%rsp)\n call *%rax\n"
+	"mov 8(%rsp),%rdi\n mov 8(%rdi),%rsi\n sub (%rsp),%rsi\n mov %rdi,%fs:running@tpoff\n mov %rsi,%rsp\n ret\n"
+	".balign 32\n"
+	"goexit: nop\n call goexit1\n nop\n"
+	".balign 32\n"
+	"goexit1: mov thread_sp(%rip),%rsp\n pop %r15\n pop %r14\n pop %r13\n pop %r12\n pop %rbx\n pop %rbp\n ret\n"
+	".bss\n thread_sp: .quad 0\n .text\n");
+int main(void)
+{
+	enum { BYTES = 65536 };
+	for (int i = 0; i < 100; i++) {
+		char *low = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		struct goroutine goroutine = { low, low + BYTES };
+		run_goroutine(&goroutine, goroutine.high - i % 3 * 8);
+		munmap(low, BYTES);
+	}
+	return 0;
+}
+"""
+
 NO_TABLES = ["-fno-asynchronous-unwind-tables", "-fno-unwind-tables"]
 
 
@@ -159,6 +201,15 @@ def rbp_that_is_no_frame_pointer_is_not_taken_for_one():
           in run([TIDEMARK, "info", "t.tide"]).out, taken)
     equal([], re.findall(r"^ +0x[0-9a-f]{1,3}$", run([TIDEMARK, "report", "--all-frames", "t.tide"]).out,
                          re.M), "numbers that were taken for callers")
+
+
+@test
+def a_goroutine_that_calls_c_is_followed_to_its_end():
+    for place in ("-no-pie", "-pie"):
+        build("gcc", "-O2", *NO_TABLES, place, text=GOROUTINE)
+        found = stacks_of(7903)
+        # leaf, asmcgocall, second, first, goexit.
+        equal([(0, 5, 5)] * 100, found, place)
 
 
 main()
