@@ -429,16 +429,21 @@ static uint64_t find_copy(struct unit *unit, Dwarf_Die *die)
 	return copy ? *copy : 0;
 }
 
-// The linkage name where there is one. Else C's name is the plain one, and of C++ the whole name is
-// put together. With -g1 there may be nothing to put it together from.
+// The linkage name where there is one that tells. Else C's name is the plain one, and of C++ the
+// whole name is put together. With -g1 there may be nothing to put it together from.
 static void read_name(struct debuginfo *debuginfo, struct unit *unit, Dwarf_Die *die,
 		      struct place *place)
 {
-	const char *whole;
+	const char *whole, *linkage = dies_linkage_name(die);
 
-	place->function = dies_linkage_name(die);
-	if (place->function)
+	place->function = linkage;
+	if (linkage) {
+		if (unit->cpp && !dies_linkage_tells(linkage)) {
+			whole = dies_names_find(&debuginfo->names, die, unit->cpp);
+			place->function = whole ? whole : linkage;
+		}
 		return;
+	}
 	place->function = dies_text(die, DW_AT_name);
 	place->plain = unit->mangles;
 	whole = place->function ? dies_names_find(&debuginfo->names, die, unit->cpp) : NULL;

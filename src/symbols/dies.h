@@ -30,6 +30,11 @@ bool dies_flag(Dwarf_Die *die, unsigned kind);
 // The mangled name of a function, or NULL.
 const char *dies_linkage_name(Dwarf_Die *die);
 
+// Does a mangled name of C++ say which function it is? Not where clang numbers lambdas by their
+// order in the file ("main::$_7"): one more in front of it, and it is another. Nor where the
+// demangler does not read it (constraints of C++20).
+bool dies_linkage_tells(const char *linkage);
+
 // Names that were put together. { 0 } has none yet.
 struct dies_names {
 	struct map units; // of libdw -> struct scopes, owned
@@ -41,7 +46,7 @@ void dies_names_fini(struct dies_names *names);
 // Is it one of those that name functions by the ABI of C++?
 bool dies_is_cpp(int language);
 
-// The whole name of the function `die`, which has no mangled one. NULL where it has none, or where
-// its plain one is whole: it is not of C++ (`cpp`: so is the unit that refers to it), or it is one
-// of C's that C++ knows. Valid until dies_names_fini.
+// The whole name of the function `die`, which has no mangled one that tells. NULL where it has
+// none, or where its plain one is whole: it is not of C++ (`cpp`: so is the unit that refers to
+// it), or it is one of C's that C++ knows. Valid until dies_names_fini.
 const char *dies_names_find(struct dies_names *names, Dwarf_Die *die, bool cpp);

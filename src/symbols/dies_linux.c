@@ -105,6 +105,28 @@ const char *dies_linkage_name(Dwarf_Die *die)
 	return name ? name : dies_text(die, DW_AT_MIPS_linkage_name);
 }
 
+bool dies_linkage_tells(const char *linkage)
+{
+	static const char *const newer[] = { "Tn", "Ty", "Tt", "Tk" };
+	const char *at;
+	char *shown;
+
+	ASSERT(linkage);
+	if (strncmp(linkage, "_Z", 2) != 0)
+		return true;
+	for (at = strstr(linkage, "$_"); at; at = strstr(at + 2, "$_"))
+		if (at[2] >= '0' && at[2] <= '9')
+			return false;
+	// Only names with these parts are asked for: a name is demangled once more for the answer.
+	for (size_t i = 0; i < sizeof newer / sizeof *newer; i++)
+		if (strstr(linkage, newer[i])) {
+			shown = demangle(linkage);
+			mem_free(shown);
+			return shown != NULL;
+		}
+	return true;
+}
+
 // What a program calls a class: DWARF tells it by the word that it was declared with.
 static bool is_class(int tag)
 {
@@ -819,28 +841,42 @@ static bool is_lambda(struct naming *naming, Dwarf_Die *die, Dwarf_Die *call)
 	return false;
 }
 
-// How many like `die` come before it in its scope, and itself. Lambdas have numbers of their own,
-// and so have other classes without a name.
-static unsigned count_before(struct naming *naming, const struct scopes *scopes, uint32_t at,
-			     const Dwarf_Die *of_unit, bool lambda)
+// Where the program declares it; 0: that is not known.
+static int declared_line(Dwarf_Die *die)
 {
+	int line;
+
+	return dwarf_decl_line(die, &line) == 0 ? line : 0;
+}
+
+// How many like `die` come before it in its scope, and itself. Lambdas have numbers of their own,
+// and so have other classes without a name. clang's are in the order of their first use; so lines
+// are asked first.
+static unsigned count_before(struct naming *naming, const struct scopes *scopes, uint32_t at,
+			     Dwarf_Die *of, bool lambda)
+{
+	uint32_t parent = scopes->items[at].parent;
+	int line = declared_line(of);
 	unsigned count = 1;
 
 	ASSERT(at < scopes->count);
-	// Those of one scope are not far from each other: what is between them is inside of it.
-	for (uint32_t i = at; i-- > 0;) {
+	ASSERT(parent == NO_SCOPE || parent < at);
+	// What is in a scope follows it without a gap, and what is in that is between.
+	for (uint32_t i = parent == NO_SCOPE ? 0 : parent + 1; i < scopes->count; i++) {
+		uint32_t in = scopes->items[i].parent;
 		Dwarf_Die die, call;
 
-		if (scopes->items[at].parent != NO_SCOPE && i <= scopes->items[at].parent)
+		if (parent != NO_SCOPE && (in == NO_SCOPE || in < parent))
 			break;
-		if (scopes->items[i].parent != scopes->items[at].parent)
+		if (in != parent || i == at)
 			continue;
 		if (naming->steps++ >= STEPS_MAX)
 			break;
-		die = scope_die(scopes, i, of_unit);
+		die = scope_die(scopes, i, of);
 		if (is_scope(dwarf_tag(&die)) && dwarf_tag(&die) != DW_TAG_namespace &&
 		    dwarf_tag(&die) != DW_TAG_subprogram && !dwarf_diename(&die) &&
-		    is_lambda(naming, &die, &call) == lambda)
+		    is_lambda(naming, &die, &call) == lambda &&
+		    (declared_line(&die) < line || (declared_line(&die) == line && i < at)))
 			count++;
 	}
 	return count;
@@ -961,7 +997,7 @@ static bool is_plain(const struct scopes *scopes, Dwarf_Die *die)
 	uint32_t at = find_scope(scopes, die);
 
 	return (at == NO_SCOPE || scopes->items[at].parent == NO_SCOPE) &&
-	       dies_flag(die, DW_AT_external);
+	       dies_flag(die, DW_AT_external) && !dies_linkage_name(die);
 }
 
 // The whole name of a type, a namespace or a function: that of its scope, and its own. A function
@@ -981,7 +1017,7 @@ static void add_name(struct naming *naming, Dwarf_Die *of)
 	}
 	// What is in a function of C's has its plain name, as in the ABI: main::{lambda()#1}.
 	linkage = dwarf_tag(&die) == DW_TAG_subprogram ? dies_linkage_name(&die) : NULL;
-	shown = linkage ? demangle_around(linkage) : NULL;
+	shown = linkage && dies_linkage_tells(linkage) ? demangle_around(linkage) : NULL;
 	if (shown) {
 		str_add(&naming->out, shown);
 		mem_free(shown);

@@ -238,6 +238,56 @@ TEST(names_are_whole_in_every_form_of_dwarf)
 	check_scopes("-std=c++20 -O2 -g", "sh -c '! command -v dwz || dwz $0' > /dev/null", true);
 }
 
+// clang calls them $_0, $_1 and so on as they come in the file.
+TEST(lambdas_have_the_function_that_they_are_in_and_what_they_are_called_with)
+{
+	static const char *const compilers[] = { "g++", "clang++" };
+	// The ABI has no name for what a file's lambda is in; GCC takes the variable's.
+	static const char *const of_file[] = { "of_file::{lambda(int)#1}::operator()(int) const",
+					       "{lambda(int)#1}::operator()(int) const" };
+	static const char *const names[] = {
+		"main::{lambda(int)#1}::operator()(int) const",
+		"main::{lambda(int)#2}::operator()(int) const",
+		"main::{lambda(int)#2}::operator()(int) const::{lambda(char)#1}::operator()(char) "
+		"const",
+	};
+
+	for (size_t k = 0; k < sizeof compilers / sizeof *compilers; k++) {
+		bool found[sizeof names / sizeof *names] = { false }, found_of_file = false;
+		struct fixture fixture;
+		uint64_t start, end;
+
+		if (k == 1 && access("/usr/bin/clang++", X_OK) != 0)
+			continue;
+		fixture_open(&fixture,
+			     build(compilers[k], "-O0 -g", "test/programs/symbols_lambdas.cpp"));
+		oracle_text(fixture.path, &start, &end);
+		for (uint64_t at = start; at < end; at++) {
+			struct places places = { 0 };
+			const char *name;
+			char *shown;
+
+			symbols_file_find(fixture.file, at, &places);
+			name = places.items[0].function;
+			shown = name ? demangle(name) : NULL;
+			name = shown ? shown : name;
+			for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+				found[i] |= name && strcmp(name, names[i]) == 0;
+			found_of_file |= name && strcmp(name, of_file[k]) == 0;
+			CHECK(!name || !strstr(name, "$_"));
+			mem_free(shown);
+			places_fini(&places);
+		}
+		for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+			if (!found[i])
+				printf("%s: there is no %s\n", compilers[k], names[i]);
+			CHECK(found[i]);
+		}
+		CHECK(found_of_file);
+		fixture_close(&fixture);
+	}
+}
+
 // Is there an inlined function of that name in the program, and is it bare?
 static bool find_inlined(struct fixture *fixture, const char *name, bool bare)
 {
