@@ -136,6 +136,36 @@ def static_functions_of_one_name_are_told_apart_by_their_source_unless_a_build_h
     assert answer("diff", *alone, "-n", "0")["stacks"] == counts(same=1)
 
 
+def loads(name, main, sizes):
+    """A program whose main calls functions of one name, each in a file of C of its own."""
+    place = f' "{main}":9' if main else ""
+    text = (f'process p pid=1 exe="/opt/{name}"\nthread t p tid=1\nmodule m p 0x1000-0x9000 bias=0x1000 "/opt/{name}"\n'
+            f'frame main m 0x3000\nname main "main"{place}\nstack main main\n')
+    for at, (file, size) in enumerate(sizes.items()):
+        text += (f'frame l{at} m {0x1100 + at:#x}\nname l{at} "load" "{file}":3\nstack s{at} l{at} < main\n'
+                 f'@{at} t malloc s{at} {0x1000 * (at + 1):#x} {size}\n')
+    return assemble(name, text + "end\n")
+
+
+@test
+def files_of_one_name_in_two_folders_are_two_wherever_the_program_was_built():
+    one = loads("one", "/o/src/main.c", {"/o/src/a/util.c": 100, "/o/b/util.c": 1000, "/o/src/c.c": 7})
+    two = loads("two", "/home/n/src/main.c", {"/home/n/b/util.c": 1500, "/home/n/src/a/util.c": 100, "/home/n/src/c.c": 7})
+    told = answer("diff", one, two, "-n", "0")
+    assert told["stacks"] == counts(changed=1, same=2), told["stacks"]
+    assert told["rows"][0]["stack"][0]["file"] == "/home/n/b/util.c", told["rows"]
+    other = loads("other", "/n/src/main.c", {"/n/src/b/util.c": 100, "/n/src/c.c": 7})
+    alone = loads("alone", "/o/src/main.c", {"/o/src/a/util.c": 100, "/o/src/c.c": 7})
+    assert answer("diff", alone, other, "-n", "0")["stacks"] == counts(moved=1, same=1)
+    # Where it is not known where the program was built, files are told by their names alone.
+    bare = loads("unplaced", None, {"/n/src/b/util.c": 100, "/n/src/c.c": 7})
+    assert answer("diff", alone, bare, "-n", "0")["stacks"] == counts(same=2)
+    assert answer("diff", bare, alone, "-n", "0")["stacks"] == counts(same=2)
+    # A library of the system has nothing in common with the program but "/".
+    far = loads("far", "/o/src/main.c", {"/usr/a/util.c": 100}), loads("near", "/n/src/main.c", {"/opt/x/util.c": 100})
+    assert answer("diff", *far, "-n", "0")["stacks"] == counts(same=1)
+
+
 @test
 def totals_are_those_of_two_reports_and_rows_add_up_to_them():
     paths = before(), after()

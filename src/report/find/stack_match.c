@@ -21,11 +21,13 @@
 #include <inttypes.h>
 #include <string.h>
 
+enum { ROOT_STACKS = 64 }; // among which main is looked for
+
 struct stack_match {
 	struct map texts; // hash of a text -> its number; a collision takes the next hash
 	char **text;      // by number; owned
 	size_t text_count, text_capacity, text_bytes;
-	struct map files; // number of a function without its source file -> what stands for it
+	struct map files; // number of a function without a part of its place -> what stands for it
 	struct map pairs; // stack of the callers << 32 | text -> stack
 	struct stack {
 		uint32_t callers, text;
@@ -39,8 +41,11 @@ struct stack_match {
 	uint32_t renamed; // the program that it began with, where that is `first` by another name
 	struct names *names;         // borrowed
 	const struct reader *reader; // borrowed
-	struct map symbols;          // address of a symbol -> number of its text
-	uint32_t *known;             // by stack: its number; 0: not yet known
+	const char *root;            // file that main is in, borrowed; NULL: not known
+	const char *root_module;     // the module that it is in
+	bool root_looked;
+	struct map symbols; // address of a symbol -> number of its text
+	uint32_t *known;    // by stack: its number; 0: not yet known
 	size_t known_count;
 	stack_id *way; // scratch: from a stack to the first caller that is known
 	size_t way_capacity;
@@ -109,6 +114,8 @@ void stack_match_turn(struct stack_match *stack_match, struct names *names,
 {
 	stack_match->names = names;
 	stack_match->reader = reader;
+	stack_match->root = NULL;
+	stack_match->root_looked = false;
 	map_fini(&stack_match->symbols);
 	mem_free(stack_match->known);
 	stack_match->known_count = reader_stacks_count(reader) + (size_t)1;
@@ -220,29 +227,86 @@ static bool is_program(const struct reader *reader, process_id id, const char *m
 	return process && strcmp(process->exe, module) == 0;
 }
 
-// What was met without its file is the function of any file from then on: one of the builds has no
-// lines. Else the first file's stands for those that are met without.
-static uint32_t number_in_file(struct stack_match *stack_match, struct str *text,
-			       const struct symbol *symbol)
+// Where main was written, and the module that it is in. It is among the outermost frames, which
+// are the first of a trace.
+static void find_root(struct stack_match *stack_match)
+{
+	uint32_t count = reader_stacks_count(stack_match->reader);
+
+	stack_match->root_looked = true;
+	for (stack_id id = 1; id < count && id <= ROOT_STACKS && !stack_match->root; id++) {
+		const struct trace_stack *stack = reader_stack(stack_match->reader, id);
+		size_t symbols_count;
+		const struct symbol *symbols =
+			names_find(stack_match->names, stack ? stack->frame : 0, &symbols_count);
+
+		for (size_t i = 0; i < symbols_count; i++)
+			if (symbols[i].function && strcmp(symbols[i].function, "main") == 0 &&
+			    symbols[i].file && !names_is_script(&symbols[i])) {
+				stack_match->root = symbols[i].file;
+				stack_match->root_module = symbols[i].module;
+			}
+	}
+}
+
+// The path of a source file of the program, from the folder on that it has in common with main's:
+// a build in another folder has the same. NULL: they have none in common, or it is no file of C, in
+// which alone a name may stand for two functions.
+static const char *place_of(struct stack_match *stack_match, const struct symbol *symbol)
 {
 	const char *file = symbol->file;
-	uint32_t plain = number_of(stack_match, str_get(text)), number = plain;
-	bool added;
-	uint64_t *only = map_put(&stack_match->files, plain, &added);
+	size_t common = 0;
 
-	if (!added && (!file || *only == plain))
+	if (!file || !str_ends_with(file, ".c"))
+		return NULL;
+	if (!stack_match->root_looked)
+		find_root(stack_match);
+	if (!stack_match->root || strcmp(symbol->module, stack_match->root_module) != 0 ||
+	    (*file == '/') != (*stack_match->root == '/'))
+		return NULL;
+	for (size_t i = 0; file[i] && file[i] == stack_match->root[i]; i++)
+		if (file[i] == '/')
+			common = i + 1;
+	// Of "/usr/src/a.c" and "/home/b.c" only "/" is common, which says nothing.
+	return *file == '/' && common <= 1 ? NULL : file + common;
+}
+
+// The number of what `wider` stands for, narrowed to `part`; NULL: that is not known. What was met
+// without is that of any part from then on: one of the builds has no lines. Else the first part's
+// stands for those that are met without.
+static uint32_t narrow(struct stack_match *stack_match, uint32_t wider, struct str *text,
+		       const char *part)
+{
+	bool added;
+	uint64_t *only = map_put(&stack_match->files, wider, &added);
+	uint32_t number = wider;
+
+	if (!added && (!part || *only == wider))
 		return (uint32_t)*only;
-	if (file) {
+	if (part) {
 		str_add_char(text, '\n');
-		if (names_is_script(symbol))
-			names_add_place(stack_match->names, symbol, text);
-		else
-			str_add(text, names_file(file));
+		str_add(text, part);
 		number = number_of(stack_match, str_get(text));
 	}
 	if (added)
 		*only = number;
 	return number;
+}
+
+static uint32_t number_in_file(struct stack_match *stack_match, struct str *text,
+			       const struct symbol *symbol)
+{
+	uint32_t number = number_of(stack_match, str_get(text));
+	struct str place = { 0 };
+
+	if (symbol->file && names_is_script(symbol)) {
+		names_add_place(stack_match->names, symbol, &place);
+		number = narrow(stack_match, number, text, str_get(&place));
+		str_fini(&place);
+		return number;
+	}
+	number = narrow(stack_match, number, text, symbol->file ? names_file(symbol->file) : NULL);
+	return narrow(stack_match, number, text, place_of(stack_match, symbol));
 }
 
 // "function\nmodule", and "\nfile"; the program itself has no module, so that app-1.0 and app-1.1

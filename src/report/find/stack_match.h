@@ -13,8 +13,10 @@
 //                      A script's file is its module, by its place in the program
 //                      (report/ask/script_place.h).
 //     its source file  the name without folders: two files of a program may each have a function
-//                      `load` of their own. Where it is not known (a build without lines), the
-//                      first function of that name in that module
+//                      `load` of their own. A file of C of the program has the folders, too, from
+//                      the one on that it has in common with main's: a/util.c and b/util.c, in
+//                      whatever folder it was built. Where it is not known (a build without
+//                      lines), the first function of that name in that module
 //     without a name   offset in the module; generated code has none, and is all one
 //
 // The processes of a trace are distinguished by program: the name of the executable without
