@@ -2,8 +2,12 @@
 #include "base/mem.h"
 #include "test/test.h"
 
+#include <sched.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -201,4 +205,50 @@ TEST(mem_sort_first_finds_the_least_and_loses_none)
 	sort_first(1, 1);
 	sort_first(10007, 100);
 	mem_sort_first(NULL, 0, 0, 4, compare_tens, &said_to);
+}
+
+enum { NOT_HERE = 77, OTHER = 1 };
+
+// A tree of files at the place of the kernel's, in a namespace of mounts of our own: who we are in
+// has no limit, and what is around it has one of 200 MiB. `line` is what comes before our group.
+static void find_limit(const char *line, const char *root, const char *name, const char *none)
+{
+	char text[4096] = "", command[16384], *group;
+	FILE *file = fopen("/proc/self/cgroup", "re");
+	uint64_t before = mem_of_machine();
+
+	if (!file || fread(text, 1, sizeof text - 1, file) == 0 || !(group = strstr(text, line)) ||
+	    unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+	    mount("none", "/sys/fs/cgroup", "tmpfs", 0, NULL) != 0)
+		_exit(NOT_HERE);
+	group += strlen(line);
+	group[strcspn(group, "\n")] = 0;
+	snprintf(command, sizeof command,
+		 "mkdir -p '%s/%s/in' && echo %u > '%s/%s' && echo %s > '%s/%s/%s'", root, group,
+		 200u << 20, root, name, none, root, strcmp(group, "/") == 0 ? "in" : group, name);
+	if (system(command) != 0)
+		_exit(NOT_HERE);
+	_exit(before > 200 << 20 && mem_of_machine() == 200 << 20 ? 0 : OTHER);
+}
+
+static void find_first(void)
+{
+	find_limit(":memory:", "/sys/fs/cgroup/memory", "memory.limit_in_bytes",
+		   "9223372036854771712");
+}
+
+static void find_second(void)
+{
+	find_limit("0::", "/sys/fs/cgroup", "memory.max", "max");
+}
+
+TEST(mem_of_machine_is_the_limit_of_a_control_group_or_of_one_around_it_in_both_forms)
+{
+	int first = WEXITSTATUS(status_of(find_first)),
+	    second = WEXITSTATUS(status_of(find_second));
+
+	if (first == NOT_HERE && second == NOT_HERE)
+		SKIP("no control group, or no namespace of mounts");
+	CHECK(first == 0 || first == NOT_HERE);
+	CHECK(second == 0 || second == NOT_HERE);
 }
