@@ -214,7 +214,7 @@ void *unpacked_new(Elf *elf, int fd, size_t *size_bytes, struct err *err)
 		goto out;
 	}
 	*size_bytes = size;
-	ASSERT(size > file_bytes);
+	ASSERT(size >= file_bytes); // a damaged one may claim to be nothing
 	if (!unpack_all(image, elf, fd, file_bytes, &list, err)) {
 		munmap(image, size);
 		image = NULL;

@@ -725,6 +725,17 @@ TEST(sections_that_are_damaged_or_packed_in_an_unknown_form_are_said)
 	CHECK_EQ(1, fixture.remarks.count);
 	CHECK_CONTAINS("that zstd packed is damaged", fixture.remarks.lines[0]);
 	fixture_close(&fixture);
+
+	// One that is to become nothing, in a file of whole pages.
+	path = build("gcc", "-O2 -g -gz=zlib", inlined);
+	spoil(path, ".debug_info", 0, 2);
+	for (unsigned at = 8; at < 16; at++)
+		spoil(path, ".debug_info", at, 0);
+	oracle_run("truncate -s %%4096 %s", path);
+	fixture_open(&fixture, path);
+	CHECK_EQ(1, fixture.remarks.count);
+	CHECK_CONTAINS("that zstd packed is damaged", fixture.remarks.lines[0]);
+	fixture_close(&fixture);
 }
 
 TEST(what_debuginfod_fetched_for_others_is_used)
