@@ -155,12 +155,13 @@ size_t symtab_add(struct symtab *symtab, const struct object *object, uint32_t t
 SORT_ORDER(compare_entries, struct symtab_entry, SORT_RISES(start), SORT_FALLS(sized),
 	   SORT_RISES(end), SORT_RISES(preference), places_compare_names(one->name, other->name))
 
-// Symbols without a size end where the next symbol begins.
+// Symbols without a size end where the next symbol begins, and those that are another name of one
+// with a size end with that one: beyond it is code that the table has no name for.
 // From the end on, so that the next larger address is always known. Several at one address all end
 // at the same place.
 static void shorten_unsized(struct symtab *symtab)
 {
-	uint64_t next = UINT64_MAX;
+	uint64_t next = UINT64_MAX, start = 0, sized_end = 0;
 
 	for (size_t i = symtab->count; i-- > 0;) {
 		struct symtab_entry *entry = &symtab->entries[i];
@@ -169,6 +170,18 @@ static void shorten_unsized(struct symtab *symtab)
 			next = symtab->entries[i + 1].start;
 		if (!entry->sized && next < entry->end)
 			entry->end = next;
+	}
+	// With a size come before those without.
+	for (size_t i = 0; i < symtab->count; i++) {
+		struct symtab_entry *entry = &symtab->entries[i];
+
+		if (entry->start != start)
+			sized_end = 0;
+		start = entry->start;
+		if (entry->sized && entry->end > sized_end)
+			sized_end = entry->end;
+		else if (!entry->sized && sized_end && sized_end < entry->end)
+			entry->end = sized_end;
 	}
 }
 

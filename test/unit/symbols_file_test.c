@@ -399,6 +399,31 @@ TEST(an_address_in_no_function_has_no_name)
 	fixture_close(&fixture);
 }
 
+// GraalVM's images export each entry under two names, of which one has no size, and no other
+// function of theirs has a name.
+TEST(a_name_without_a_size_ends_where_its_twin_with_a_size_ends)
+{
+	static const char *const text = ".text\n.globl twin, whole, label\n.type twin, @function\n"
+					".type whole, @function\ntwin:\nwhole: .fill 16, 1, 0x90\n"
+					".size whole, 16\n.fill 4096, 1, 0x90\n"
+					"label: .fill 64, 1, 0x90\n";
+	const char *path = test_temp_path("twins.so"), *source = test_temp_path("twins.s");
+	struct fixture fixture;
+	uint64_t start, end;
+	FILE *file = fopen(source, "w");
+
+	CHECK(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0);
+	oracle_run("gcc -shared -nostdlib %s -o %s && strip %s", source, path, path);
+	fixture_open(&fixture, path);
+	oracle_text(path, &start, &end);
+	CHECK_STR("whole", name_at(&fixture, start + 15));
+	CHECK(name_at(&fixture, start + 16) == NULL);
+	CHECK(name_at(&fixture, start + 16 + 4095) == NULL);
+	CHECK_STR("label", name_at(&fixture, start + 16 + 4096));
+	CHECK_STR("label", name_at(&fixture, start + 16 + 4096 + 63));
+	fixture_close(&fixture);
+}
+
 // Build with debug information, take it out into `debug`, and leave a link to it.
 static uint64_t split_off(const char *path, const char *debug, const char *link)
 {
