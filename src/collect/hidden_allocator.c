@@ -8,11 +8,17 @@
 #include <string.h>
 
 static const char *const kinds[HIDDEN_ALLOCATOR_KINDS] = {
-	[HIDDEN_ALLOCATOR_JEMALLOC] = "jemalloc", [HIDDEN_ALLOCATOR_MIMALLOC] = "mimalloc",
-	[HIDDEN_ALLOCATOR_TCMALLOC] = "tcmalloc", [HIDDEN_ALLOCATOR_GO] = "Go",
-	[HIDDEN_ALLOCATOR_NODE] = "node",         [HIDDEN_ALLOCATOR_JAVA] = "java",
-	[HIDDEN_ALLOCATOR_NET] = ".NET",          [HIDDEN_ALLOCATOR_RUBY] = "ruby",
-	[HIDDEN_ALLOCATOR_PHP] = "php",           [HIDDEN_ALLOCATOR_PERL] = "perl",
+	[HIDDEN_ALLOCATOR_JEMALLOC] = "jemalloc",
+	[HIDDEN_ALLOCATOR_MIMALLOC] = "mimalloc",
+	[HIDDEN_ALLOCATOR_TCMALLOC] = "tcmalloc",
+	[HIDDEN_ALLOCATOR_GO] = "Go",
+	[HIDDEN_ALLOCATOR_NODE] = "node",
+	[HIDDEN_ALLOCATOR_JAVA] = "java",
+	[HIDDEN_ALLOCATOR_NET] = ".NET",
+	[HIDDEN_ALLOCATOR_RUBY] = "ruby",
+	[HIDDEN_ALLOCATOR_PHP] = "php",
+	[HIDDEN_ALLOCATOR_PERL] = "perl",
+	[HIDDEN_ALLOCATOR_GRAAL] = "GraalVM native image",
 };
 
 const struct hidden_allocator_words hidden_allocator_texts[HIDDEN_ALLOCATOR_ALLOCATORS] = {

@@ -155,6 +155,7 @@ int hidden_allocator_in_image(const char *path)
 	} exports[] = {
 		{ "?Start@node@@YAHHQEAPEAD@Z", HIDDEN_ALLOCATOR_NODE },
 		{ "?Start@node@@YAHHQAPAD@Z", HIDDEN_ALLOCATOR_NODE },
+		{ "graal_create_isolate", HIDDEN_ALLOCATOR_GRAAL },
 		{ "JNI_CreateJavaVM", HIDDEN_ALLOCATOR_JAVA },
 		{ "coreclr_execute_assembly", HIDDEN_ALLOCATOR_NET },
 		{ "DotNetRuntimeInfo", HIDDEN_ALLOCATOR_NET },        // a single file

@@ -13,6 +13,7 @@ static const struct interpreters_kind {
 	{ "ruby", "rb_profile_frames", 0, "ruby_version" },
 	{ "php", "zend_mm_get_heap", 0, 0 },
 	{ "node", "_ZN4node5StartEiPPc", 0, 0 },
+	{ "GraalVM native image", "graal_create_isolate", 0, 0 }, // has Java's function too
 	{ "java", "JNI_CreateJavaVM", 0, 0 },
 	{ "perl", "perl_parse", 0, 0 },
 	{ ".NET", "coreclr_execute_assembly", 0, 0 },

@@ -483,11 +483,11 @@ def a_heap_of_gos_is_said_to_be_in_no_figure():
     check("programs that it starts without our LD_PRELOAD" in said, said)
 
 
-DOT_NET = """
+RUNTIME = """
 #include <stdlib.h>
 #include <sys/mman.h>
 
-int DotNetRuntimeInfo = 1;
+SIGN
 
 static void *other(size_t size)
 {
@@ -502,18 +502,21 @@ int main(void)
 
 
 @test
-def a_program_that_has_dot_net_inside_is_said_to_have_and_its_mappings_are_that_heap_s():
-    with open("net.c", "w", encoding="ascii") as file:
-        file.write(DOT_NET)
-    made = run(["gcc", "-O0", "-rdynamic", "-o", "net", "net.c"])
-    equal(0, made.code, made.err)
-    ended = run([TIDEMARK, "record", "--strict", "--force", "-o", "t.tide", "./net"])
-    equal(0, ended.code, ended.err)
-    check(".NET, by its own functions" in run([TIDEMARK, "info", "t.tide"]).out, "info")
-    said = " ".join(run([TIDEMARK, "report", "t.tide"]).out.split())
-    check("own heap: the collector's heap as mappings" in said, said)
-    answer = json.loads(run([TIDEMARK, "window", "--layer", "vm", "--by", "heap", "--json", "t.tide"]).out)
-    check(any(row["keys"]["heap"] == ".NET heap" and row["size"] >= 32 << 20 for row in answer["rows"]), answer["rows"])
+def a_program_that_has_a_runtime_inside_is_said_to_have_and_its_mappings_are_that_heap_s():
+    for sign, language, heap in (("int DotNetRuntimeInfo = 1;", ".NET", ".NET heap"),
+                                 ("void graal_create_isolate(void) {} void JNI_CreateJavaVM(void) {}", "GraalVM native image",
+                                  "GraalVM heap")):
+        with open("runtime.c", "w", encoding="ascii") as file:
+            file.write(RUNTIME.replace("SIGN", sign))
+        made = run(["gcc", "-O0", "-rdynamic", "-o", "runtime", "runtime.c"])
+        equal(0, made.code, made.err)
+        ended = run([TIDEMARK, "record", "--strict", "--force", "-o", "t.tide", "./runtime"])
+        equal(0, ended.code, ended.err)
+        check(f"{language}, by its own functions" in run([TIDEMARK, "info", "t.tide"]).out, "info")
+        said = " ".join(run([TIDEMARK, "report", "t.tide"]).out.split())
+        check("own heap: the collector's heap as mappings" in said, said)
+        answer = json.loads(run([TIDEMARK, "window", "--layer", "vm", "--by", "heap", "--json", "t.tide"]).out)
+        check(any(row["keys"]["heap"] == heap and row["size"] >= 32 << 20 for row in answer["rows"]), answer["rows"])
 
 
 LARGE = """

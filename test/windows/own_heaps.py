@@ -70,9 +70,10 @@ for BITS in libwin.WIDTHS:
                    "Go heap", "Go", GO)
     check(f"{BITS} bits: info says which library it is",
           [(each["name"], each["file"].split("\\")[-1]) for each in process["allocators"]] == [("Go", "gopher.dll")], process)
-    for SIGN in ("DotNetRuntimeInfo", "DotNetRuntimeDebugHeader"):
-        build(BITS, "single.exe", f"-DSIGN_NET={SIGN}")
-        said(BITS, f".NET inside of a program, {SIGN}", record(BITS, "single.exe"), ".NET heap", ".NET",
+    for SIGN, HEAP, LANGUAGE in (("DotNetRuntimeInfo", ".NET heap", ".NET"), ("DotNetRuntimeDebugHeader", ".NET heap", ".NET"),
+                                 ("graal_create_isolate", "GraalVM heap", "GraalVM native image")):
+        build(BITS, "single.exe", f"-DSIGN_RUNTIME={SIGN}")
+        said(BITS, f"a runtime inside of a program, {SIGN}", record(BITS, "single.exe"), HEAP, LANGUAGE,
              "the collector's heap as mappings")
 libwin.end_prefix()
 libwin.end()

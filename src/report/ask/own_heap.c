@@ -30,6 +30,7 @@ const char *own_heap_of(const struct trace_process *process)
 		  "block by block" },
 		{ "node", "V8's heap as mappings (window --layer vm --by heap)" },
 		{ "java", "the collector's heap as mappings (window --layer vm --by heap)" },
+		{ "GraalVM", "the collector's heap as mappings (window --layer vm --by heap)" },
 		{ ".NET", "the collector's heap as mappings (window --layer vm --by heap)" },
 		{ "Go", "what its garbage collector gives out is in no figure, only what C code "
 			"allocates; its own profile (runtime/pprof) has it" },
@@ -111,6 +112,7 @@ static const char *own_heap_find(const struct symbol *symbol, const struct trace
 		{ "V8 heap", "v8::*", NULL, NULL },
 		{ "Java VM", NULL, "libjvm.so", NULL },
 		{ "Java VM", NULL, "jvm.dll", NULL },
+		{ "GraalVM heap", NULL, OWN_HEAP_PROGRAM, "GraalVM" },
 		{ ".NET heap", NULL, "libcoreclr.so", NULL },
 		{ ".NET heap", NULL, "libclrgc.so", NULL },
 		{ ".NET heap", NULL, "coreclr.dll", NULL },

@@ -9,9 +9,9 @@
 __attribute__((used, aligned(32))) static const unsigned char sign[] = {
 	0xf1, 0xff, 0xff, 0xff, 0, 0, 1, sizeof(void *)
 };
-#elif defined SIGN_NET
+#elif defined SIGN_RUNTIME
 // A single file has the runtime inside.
-__attribute__((used)) __declspec(dllexport) char SIGN_NET[] = "runtime";
+__attribute__((used)) __declspec(dllexport) char SIGN_RUNTIME[] = "runtime";
 #elif defined SIGN_MIMALLOC
 __attribute__((used)) static const char sign[] = "mimalloc: warning: ";
 #elif defined SIGN_ONLY
