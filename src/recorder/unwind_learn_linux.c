@@ -702,10 +702,12 @@ static uint32_t learn_loads(const uint8_t *at, uint8_t modrm, uint32_t *offset)
 }
 
 // The bytes of `mov …(%rip),%rcx`, which is in front of `%fs:(%rcx)` in what can be loaded
-// anywhere.
+// anywhere; `mov $…,%rcx` where the linker knew the number.
 static uint32_t learn_thread_place(const uint8_t *at)
 {
-	return at[0] == 0x48 && at[1] == 0x8b && at[2] == 0x0d ? 7 : 0;
+	bool from_memory = at[1] == 0x8b && at[2] == 0x0d, number = at[1] == 0xc7 && at[2] == 0xc1;
+
+	return at[0] == 0x48 && (from_memory || number) ? 7 : 0;
 }
 
 // The rule of Go's asmcgocall, which calls C on another stack; 0: it is not that. After the call

@@ -1,7 +1,8 @@
 // What there is of one ELF file, in the order in which it answers: DWARF of the file or of its
 // separate debug file; for an address that this does not name, or names without types, the table of
-// symbols. For example libc6 with its -dbg package: the file has .dynsym alone, the debug file both
-// .symtab and DWARF; a function in assembly has no DWARF, and its name comes from .symtab.
+// symbols, or Go's own. For example libc6 with its -dbg package: the file has .dynsym alone, the
+// debug file both .symtab and DWARF; a function in assembly has no DWARF, and its name comes from
+// .symtab.
 //
 // The two parts of a name may disagree, main and main.cold: then the function that the DWARF names
 // is the better answer (is_part_of).
@@ -12,6 +13,7 @@
 #include "symbols/debugfile.h"
 #include "symbols/debuginfo.h"
 #include "symbols/drive.h"
+#include "symbols/gopcln.h"
 #include "symbols/minidebug.h"
 #include "symbols/pe_file.h"
 #include "symbols/symtab.h"
@@ -27,6 +29,7 @@ struct symbols_file {
 	struct object *minidebug; // NULL: none
 	struct symtab symtab;
 	struct debuginfo *debuginfo; // NULL: none
+	struct gopcln *gopcln;       // NULL: no Go program, or one that has better
 	bool exports_only;           // of symbols
 	char *missing_main;          // by build-id; NULL: it was found, or is no file
 	char *missing_debug;
@@ -146,6 +149,7 @@ static void gather_symbols(struct symbols_file *file, struct remarks *remarks)
 		// No .gnu_debugdata at all is no error; one that cannot be unpacked is said.
 		else if (err.kind != ERR_NONE)
 			remarks_add(remarks, "%s", err.text);
+		file->gopcln = gopcln_open(file->main);
 	}
 	symtab_build(&file->symtab);
 }
@@ -218,6 +222,7 @@ void symbols_file_close(struct symbols_file *file)
 	// Readers before the objects that they borrow from, and `shared` after what refers to it.
 	pe_file_close(file->pe);
 	debuginfo_free(file->debuginfo);
+	gopcln_close(file->gopcln);
 	symtab_fini(&file->symtab);
 	object_close(file->minidebug);
 	object_close(file->debug);
@@ -269,6 +274,8 @@ void symbols_file_find(struct symbols_file *file, uint64_t offset, struct places
 	// them.
 	if (outer->function && !outer->plain)
 		return;
+	if (file->gopcln && !outer->function && gopcln_find(file->gopcln, offset, outer))
+		return;
 	name = symtab_find(&file->symtab, offset, &source);
 	if (!name || (outer->function && is_part_of(name, outer->function)))
 		return;
@@ -292,6 +299,8 @@ void symbols_file_status(const struct symbols_file *file, struct symbols_status 
 	};
 	if (file->debuginfo)
 		status->names = "dwarf";
+	else if (file->gopcln)
+		status->names = "go";
 	else if (file->symtab.count > 0)
 		status->names = file->exports_only ? "exports" : "symtab";
 }

@@ -2,8 +2,8 @@
 #pragma once
 
 // For `tidemark symbols`. All texts are borrowed from the file that was asked (symbols_file.h).
-// `names` is one of "bundle", "dwarf", "pdb", "dbghelp", "symtab" (all functions), "exports" (what
-// others may call, and no more).
+// `names` is one of "bundle", "dwarf", "pdb", "dbghelp", "symtab" (all functions), "go"
+// (those of Go), "exports" (what others may call, and no more).
 struct symbols_status {
 	const char *file;          // path of the file itself; NULL: not found
 	const char *debug;         // path of its separate debug information; NULL: none

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # parallel: yes
 """Code without tables: its frame pointers are followed where its own instructions prove them."""
+import json
 import re
 import shutil
 
@@ -121,12 +122,34 @@ __asm__(".text\n"
 	"asmcgocall: mov %rsp,%rdx\n mov %fs:running@tpoff,%rdi\n movq $0,%fs:running@tpoff\n"
 	"mov thread_sp(%rip),%rsp\n sub $16,%rsp\n and $-16,%rsp\n mov %rdi,8(%rsp)\n mov 8(%rdi),%rdi\n"
 	"sub %rdx,%rdi\n mov %rdi,(%rsp)\n call *%rax\n"
-	"mov 8(%rsp),%rdi\n mov 8(%rdi),%rsi\n sub (%rsp),%rsi\n mov %rdi,%fs:running@tpoff\n mov %rsi,%rsp\n ret\n"
+#ifdef __PIE__ // as linked by gcc
+	"mov $running@tpoff,%rcx\n mov 8(%rsp),%rdi\n mov 8(%rdi),%rsi\n sub (%rsp),%rsi\n mov %rdi,%fs:(%rcx)\n"
+#else
+	"mov 8(%rsp),%rdi\n mov 8(%rdi),%rsi\n sub (%rsp),%rsi\n mov %rdi,%fs:running@tpoff\n"
+#endif
+	"mov %rsi,%rsp\n ret\n"
 	".balign 32\n"
 	"goexit: nop\n call goexit1\n nop\n"
 	".balign 32\n"
 	"goexit1: mov thread_sp(%rip),%rsp\n pop %r15\n pop %r14\n pop %r13\n pop %r12\n pop %rbx\n pop %rbp\n ret\n"
-	".bss\n thread_sp: .quad 0\n .text\n");
+	".bss\n thread_sp: .quad 0\n .text\n"
+#ifdef TABLE // as Go's linker makes it, which strip leaves
+	".section " TABLE "\n"
+	"table: .long 0xfffffff0\n .byte 0,0,1,8\n .quad 4,1,first\n"
+	".quad names-table,units-table,files-table,values-table,functions-table\n"
+	"names: .asciz \"main.first\",\"main.second\",\"runtime.asmcgocall\",\"runtime.goexit\"\n"
+	"units: .long 0\n files: .asciz \"main.go\"\n"
+	// 1: file 0. 5: line 10, from the fourth byte on 12. 11: line 300. 16: nothing inlined, then something.
+	"values: .byte 0, 2,0xff,1,0, 22,4,4,0xff,1,0, 0xda,4,0xff,1,0, 0,4,2,0xff,1,0\n"
+	".balign 4\n"
+	"functions: .long 0,one-functions,second-first,two-functions,asmcgocall-first,three-functions\n"
+	".long goexit-first,four-functions,goexit1-first\n"
+	"one: .long 0,0,0,0,0,1,5,0,0,0\n"
+	"two: .long second-first,11,0,0,0,1,11,0,0,0\n"
+	"three: .long asmcgocall-first,23,0,0,0,1,11,3,0,0,0,0,16\n"
+	"four: .long goexit-first,42,0,0,0,0,0,0,0,0\n .text\n"
+#endif
+	);
 int main(void)
 {
 	enum { BYTES = 65536 };
@@ -210,6 +233,22 @@ def a_goroutine_that_calls_c_is_followed_to_its_end():
         found = stacks_of(7903)
         # leaf, asmcgocall, second, first, goexit.
         equal([(0, 5, 5)] * 100, found, place)
+
+
+@test
+def a_stripped_program_of_go_names_its_functions():
+    for place, table in (("-no-pie", '.gopclntab,\\"a\\"'), ("-pie", '.data.rel.ro.gopclntab,\\"aw\\"')):
+        build("gcc", "-O2", *NO_TABLES, place, f'-DTABLE="{table}"', text=GOROUTINE)
+        equal(0, run(["strip", "program"]).code, "strip")
+        stacks_of(7903)
+        out = run([TIDEMARK, "report", "--all-frames", "-n", "1", "t.tide"]).out
+        frames = [" ".join(line.split()[-2:]) for line in out.splitlines() if "main." in line or "runtime." in line]
+        # What is inlined into asmcgocall there has the line.
+        equal(["main.second main.go:300", "main.first main.go:12"], [frame for frame in frames if "main." in frame][:2], out)
+        check(re.search(r"runtime\.asmcgocall +program\+0x", out) and re.search(r"runtime\.goexit +program\+0x", out), out)
+        equal("go", next(module["names"] for module in
+                         json.loads(run([TIDEMARK, "symbols", "--json", "t.tide"]).out)["modules"]
+                         if module["file"] and module["file"].endswith("/program")), "where names come from")
 
 
 main()
