@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -470,11 +471,16 @@ const char *str_find_last(const char *text, char c, size_t length)
 	return NULL;
 }
 
+// One of Windows begins with a drive or a '\'; or it has no '/', as PDBs have paths that begin
+// anywhere.
 const char *str_last_part(const char *path)
 {
 	const char *slash = strrchr(path, '/');
+	const char *last = slash ? slash + 1 : path;
 
-	return slash ? slash + 1 : path;
+	if (!slash || path[0] == '\\' || (isalpha((unsigned char)path[0]) && path[1] == ':'))
+		slash = strrchr(last, '\\');
+	return slash >= last ? slash + 1 : last;
 }
 
 const char *str_ending(const char *path)

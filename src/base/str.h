@@ -92,7 +92,7 @@ const char *str_nearest(const char *word, const char *const *words);
 // The last place of `c` in the first `length` bytes of `text`; NULL: it is not there.
 const char *str_find_last(const char *text, char c, size_t length);
 
-// What is after the last '/' of a path, or all of it.
+// What is after the last '/' of a path, or all of it. In one of Windows a '\\' is one too.
 const char *str_last_part(const char *path);
 
 // What is after the last '.', or "".

@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 _Static_assert(QUERY_OWNER(SPACE_OWNERS_COUNT) <= 32, "owners are bits of a set");
 
@@ -30,10 +31,18 @@ void query_fini(struct query *query)
 	*query = (struct query){ 0 };
 }
 
-// A path, or its last part.
-static bool names_file(const char *path, const char *word)
+static bool is_of_windows(const char *path)
 {
-	return strcmp(path, word) == 0 || strcmp(str_last_part(path), word) == 0;
+	return *path != '/' && strchr(path, '\\');
+}
+
+// A path, or its last part. Windows does not care for case.
+static bool names_file(const char *path, const char *word, bool windows)
+{
+	const char *last = str_last_part(path);
+
+	return windows ? strcasecmp(path, word) == 0 || strcasecmp(last, word) == 0
+		       : strcmp(path, word) == 0 || strcmp(last, word) == 0;
 }
 
 // What a word that names nothing may have meant: "python3.11 (pid 12), sh (40 processes)".
@@ -141,9 +150,11 @@ bool query_add_process(struct query *query, const struct reader *reader, const c
 	}
 	for (process_id id = 0; id < count; id++) {
 		const struct trace_process *process = reader_process(reader, id);
+		bool windows = is_of_windows(process->exe);
 
-		if ((is_number && process->pid == number) || names_file(process->exe, word) ||
-		    (process->args_count > 0 && names_file(process->args[0], word))) {
+		if ((is_number && process->pid == number) ||
+		    names_file(process->exe, word, windows) ||
+		    (process->args_count > 0 && names_file(process->args[0], word, windows))) {
 			query->processes[id] = true;
 			found = true;
 		}

@@ -36,6 +36,35 @@ TEST(query_finds_processes_by_pid_position_and_executable)
 	check_processes("bin/make", "---");
 }
 
+TEST(query_finds_programs_of_windows_by_the_last_part_without_case)
+{
+	struct reader *reader = assembled_open(
+		"process a pid=304 exe=\"Z:\\\\work\\\\Faults.exe\" arg=\"bin\\\\run.exe\"\n"
+		"process b pid=340 exe=\"/work/Faults.exe\"\n"
+		"end\n");
+	static const struct {
+		const char *word;
+		bool windows, other;
+	} words[] = {
+		{ "Faults.exe", true, true },
+		{ "faults.EXE", true, false },
+		{ "z:\\work\\faults.exe", true, false },
+		{ "run.exe", true, false },
+		{ "/work/Faults.exe", false, true },
+	};
+
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+		struct query query = { 0 };
+		struct err err = { 0 };
+
+		CHECK(query_add_process(&query, reader, words[i].word, &err));
+		CHECK_EQ(words[i].windows, query_has_process(&query, 0));
+		CHECK_EQ(words[i].other, query_has_process(&query, 1));
+		query_fini(&query);
+	}
+	reader_close(reader);
+}
+
 TEST(query_says_when_a_word_names_nothing)
 {
 	struct reader *reader = assembled_open(trace);

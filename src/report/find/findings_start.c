@@ -138,10 +138,9 @@ bool findings_early(struct findings *findings, const struct findings_kind *kind,
 // and in most processes.
 static bool is_runtime(const char *path)
 {
-	const char *name = names_file(path), *back = strrchr(name, '\\');
+	const char *name = names_file(path);
 	char lower[24] = { 0 };
 
-	name = back ? back + 1 : name;
 	for (size_t i = 0; name[i] && i + 1 < sizeof lower; i++)
 		lower[i] = (char)tolower((unsigned char)name[i]);
 	return (strncmp(lower, "msvcr", 5) == 0 && isdigit((unsigned char)lower[5])) ||
