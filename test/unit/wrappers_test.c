@@ -26,6 +26,22 @@ TEST(wrappers_know_what_allocates_for_others)
 		"sqlite3MemMalloc",
 		"alloc::raw_vec::RawVec<T,A>::reserve::do_reserve_and_handle",
 		"<alloc::string::String as core::clone::Clone>::clone",
+		"<r::My as core::alloc::global::GlobalAlloc>::alloc",
+		"<r::My<u8> as core::alloc::GlobalAlloc>::realloc",
+		"<r::Arena as core::alloc::Allocator>::allocate",
+		"__rustc::__rust_alloc",
+		"__rustc[8f1b8d2c]::__rg_alloc",
+		"<u64 as core::fmt::Display>::fmt",
+		"<&mut alloc::string::String as core::fmt::Write>::write_str",
+		"<str>::repeat",
+		"<[u8]>::to_vec",
+		"<(u8, app::X) as core::clone::Clone>::clone",
+		"<T as core::convert::Into<U>>::into",
+		"<u8 as alloc::vec::spec_from_elem::SpecFromElem>::from_elem",
+		"<app::X as alloc::vec::spec_from_elem::SpecFromElem>::from_elem",
+		"<hashbrown::map::HashMap<i32, i32>>::find_or_find_insert_index::<i32>",
+		"<std::collections::hash::map::HashMap<i32, i32>>::insert",
+		"std::collections::hash::map::HashMap<K,V,S>::insert",
 		"_malloc_base",
 		"_calloc_base",
 		"_recalloc_base",
@@ -65,6 +81,14 @@ TEST(wrappers_leave_the_programs_own_code_alone)
 		"sqlite3Prepare",
 		"allocate",
 		"(anonymous namespace)::run()",
+		"<app::X as core::fmt::Display>::fmt",
+		"<app::X as core::clone::Clone>::clone",
+		"<app::X>::new",
+		"<app::X<alloc::string::String>>::new",
+		"<alloc::vec::Vec<u8> as app::Fill>::fill",
+		"<u64 as app::Name>::name",
+		"<string::X>::new",
+		"<app::X<u8 as core::ops::Add> as app::Y>::f",
 	};
 
 	for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
@@ -72,6 +96,18 @@ TEST(wrappers_leave_the_programs_own_code_alone)
 			CHECK_STR("no wrapper", functions[i]);
 	}
 	CHECK(!wrappers_match(NULL));
+}
+
+TEST(wrappers_know_the_sources_of_rusts_library)
+{
+	CHECK(wrappers_match_source("/rustc/59807616e1fa/library/alloc/src/vec/mod.rs"));
+	CHECK(wrappers_match_source("/rustc/59807616e1fa\\library\\alloc\\src\\vec\\mod.rs"));
+	CHECK(wrappers_match_source("/usr/lib/rustlib/src/rust/library/core/src/fmt/mod.rs"));
+	CHECK(wrappers_match_source("/rust/deps/hashbrown-0.15.4/src/map.rs"));
+	CHECK(!wrappers_match_source("/rustc/59807616e1fa/compiler/rustc_span/src/lib.rs"));
+	CHECK(!wrappers_match_source("/rustc/59807616e1fa/libraryx/src/lib.rs"));
+	CHECK(!wrappers_match_source("/home/a/app/library/src/lib.rs"));
+	CHECK(!wrappers_match_source("/rustc/"));
 }
 
 TEST(wrappers_know_whose_inner_code_has_no_name)

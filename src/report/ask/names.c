@@ -173,7 +173,8 @@ void names_add_place(struct names *names, const struct symbol *symbol, struct st
 bool names_is_wrapper(const struct symbol *symbol)
 {
 	return wrappers_match(symbol->function) ||
-	       wrappers_match_module(symbol->module, names_is_named(symbol));
+	       wrappers_match_module(symbol->module, names_is_named(symbol)) ||
+	       (symbol->file && wrappers_match_source(symbol->file));
 }
 
 // From the end back: digits, then "0x", then a blank or the beginning. "work 0x12" has 4
@@ -585,9 +586,5 @@ const char *names_runtime(const struct names_stack *stack)
 
 const char *names_file(const char *path)
 {
-	// A path of Windows begins with its drive; one that a PDB has may begin anywhere.
-	bool windows = (*path && path[1] == ':') || !strchr(path, '/');
-	const char *slash = strrchr(path, windows ? '\\' : '/');
-
-	return slash ? slash + 1 : path;
+	return str_last_part(path);
 }

@@ -163,7 +163,9 @@ static const char *const wrappers[] = {
 	"__gnu_cxx::*",
 	"__cxa_allocate_exception",
 
-	// Rust: the global allocator, and the collections on top of it.
+	// Rust: the global allocator, and the standard library on top of it (is_rusts, too).
+	"__rustc::*",
+	"__rustc[*",
 	"__rust_alloc*",
 	"__rust_realloc",
 	"__rdl_alloc*",
@@ -171,10 +173,8 @@ static const char *const wrappers[] = {
 	"__rg_alloc*",
 	"__rg_realloc",
 	"alloc::*",
-	"<alloc::*",
-	"hashbrown::raw::*",
+	"hashbrown::*",
 	"core::*",
-	"<core::*",
 
 	// Ada, Free Pascal by its unit cmem, Go's calls of C, D.
 	"__gnat_malloc",
@@ -411,9 +411,75 @@ bool wrappers_match_pattern(const char *pattern, const char *function)
 	return matches_any(&pattern, 1, function);
 }
 
+static bool begins(const char *text, const char *const *with)
+{
+	for (; *with; with++)
+		if (strncmp(text, *with, strlen(*with)) == 0)
+			return true;
+	return false;
+}
+
+// Types of Rust itself, references to them, slices and tuples: "&mut alloc::string::String as …",
+// "[u8]>", "u64 as …". A parameter is one too, since only the standard library may implement its
+// traits for "T". What is after the type is not looked at.
+static bool is_rusts_type(const char *type)
+{
+	static const char *const signs[] = { "&", "*const ", "*mut ", "mut ", "dyn " };
+	static const char *const crates[] = { "alloc::", "core::", "std::", "hashbrown::",
+					      "[",       "(",      NULL };
+	static const char *const words[] = {
+		"str", "bool", "char", "u8",  "u16",  "u32",   "u64", "u128", "usize",
+		"i8",  "i16",  "i32",  "i64", "i128", "isize", "f32", "f64",
+	};
+	size_t length;
+
+	for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
+		while (strncmp(type, signs[i], strlen(signs[i])) == 0)
+			type += strlen(signs[i]);
+	length = strcspn(type, " >");
+	if (begins(type, crates) || (length == 1 && *type >= 'A' && *type <= 'Z'))
+		return true;
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (strlen(words[i]) == length && memcmp(type, words[i], length) == 0)
+			return true;
+	return false;
+}
+
+// What is in the brackets of "<T as Trait>::f" or "<T>::f". For example
+//
+//     <u64 as core::fmt::Display>::fmt          its trait for its type: the standard library
+//     <u8 as alloc::vec::…::SpecFromElem>::f    its own trait, for any type
+//     <app::Arena as core::alloc::Allocator>::f an allocator, and so a wrapper
+//     <app::X as core::fmt::Display>::fmt       the program's type: the program
+//     <alloc::vec::Vec<u8> as app::Fill>::fill  the program's trait: the program
+static bool is_rusts(const char *function)
+{
+	static const char *const allocators[] = { "core::alloc::GlobalAlloc>",
+						  "core::alloc::global::GlobalAlloc>",
+						  "core::alloc::Allocator>", "alloc::", NULL };
+	static const char *const crates[] = { "core::", "std::", "hashbrown::", NULL };
+	const char *trait = NULL;
+	size_t depth = 0;
+
+	for (const char *at = function; *at && !trait; at++) {
+		if (strchr("<([", *at))
+			depth++;
+		else if (strchr(")]", *at) || (*at == '>' && at[-1] != '-'))
+			depth--;
+		if (depth == 0)
+			break;
+		if (depth == 1 && strncmp(at, " as ", 4) == 0)
+			trait = at + 4;
+	}
+	if (!trait)
+		return is_rusts_type(function + 1);
+	return begins(trait, allocators) || (begins(trait, crates) && is_rusts_type(function + 1));
+}
+
 bool wrappers_match(const char *function)
 {
-	return matches_any(wrappers, sizeof wrappers / sizeof *wrappers, function);
+	return matches_any(wrappers, sizeof wrappers / sizeof *wrappers, function) ||
+	       (function && *function == '<' && is_rusts(function));
 }
 
 // Scopes have functions that call what the program gave them (std::sort), and Python's objects come
@@ -447,13 +513,12 @@ void wrappers_add_expression(struct str *text)
 		      "__alloc_traits|_Vector_base)(<.*>)?::(_M_)?allocate)");
 }
 
-// Does the file's name begin as one of these? Windows has backslashes in its paths, and does not
-// care for case.
+// Does the file's name begin as one of these? Windows does not care for case.
 static bool is_named(const char *path, const char *const *beginnings)
 {
-	const char *name = str_last_part(path), *slash = strrchr(name, '\\');
+	const char *name = str_last_part(path);
 
-	for (name = slash ? slash + 1 : name; *beginnings; beginnings++)
+	for (; *beginnings; beginnings++)
 		if (strncasecmp(name, *beginnings, strlen(*beginnings)) == 0)
 			return true;
 	return false;
@@ -472,6 +537,21 @@ bool wrappers_match_module(const char *module, bool named)
 	return is_named(module, ours) || (!named && is_named(module, unnamed));
 }
 
+// "/rustc/59807616e1fa/library/alloc/src/vec/mod.rs", with Windows' slashes from "library" on where
+// it was compiled there; the compiler's own files are in /rustc/…/compiler.
+bool wrappers_match_source(const char *file)
+{
+	static const char *const installed = "/rustlib/src/rust/library/";
+	const char *in;
+
+	if (strncmp(file, "/rust/deps/", 11) == 0)
+		return true;
+	if (strncmp(file, "/rustc/", 7) != 0)
+		return strstr(file, installed) != NULL;
+	in = file + 7 + strcspn(file + 7, "/\\");
+	return *in && strncmp(in + 1, "library", 7) == 0 && (in[8] == '/' || in[8] == '\\');
+}
+
 bool wrappers_match_outer(const char *function)
 {
 	static const char *const outer[] = { "palloc*", "repalloc*", "MemoryContextAlloc*" };
@@ -488,9 +568,8 @@ bool wrappers_match_runtime(const char *module, const char *function)
 	};
 	static const char *const libraries[] = { "libnode.", "libv8", NULL };
 	static const char *const functions[] = { "v8::*", "node::*", "Builtins_*" };
-	const char *name = str_last_part(module), *slash = strrchr(name, '\\');
+	const char *name = str_last_part(module);
 
-	name = slash ? slash + 1 : name;
 	for (size_t i = 0; files[i]; i++)
 		if (strcasecmp(name, files[i]) == 0)
 			return true;

@@ -25,6 +25,10 @@ bool wrappers_match_pattern(const char *pattern, const char *function);
 // ntdll, kernel32, kernelbase and the C runtimes of Windows (ucrtbase, msvcrt).
 bool wrappers_match_module(const char *module, bool named);
 
+// Whether a file of a source is of Rust's standard library: what is inlined from there may have no
+// more than the last part of its name.
+bool wrappers_match_source(const char *file);
+
 // Whether `function` is a wrapper that comes to malloc by functions of its own, which have no name
 // in a program without its symbols: what it calls in the same file is a wrapper too.
 bool wrappers_match_outer(const char *function);
