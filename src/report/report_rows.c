@@ -12,6 +12,7 @@
 // part of all.
 struct line {
 	const struct sites_row *row; // NULL: all rows that are left out, for people
+	enum sites_question question;
 	const char *section;
 	uint64_t rank, count, bytes, error, largest, first_ns, last_ns;
 	uint64_t rows; // that are left out
@@ -114,10 +115,19 @@ static void describe(struct sheet *sheet, const void *of)
 		return;
 	}
 	// The pid of one, which stack_text_write adds; a row of several names the program alone.
+	// What counts is who has any of what the question is about.
 	sheet->stacks->several = several && row->processes_count <= 1;
-	if (several && row->processes_count > 1 && sheet->process)
-		str_format(text, "[%s, %" PRIu32 " processes]", names_file(sheet->process->exe),
-			   row->processes_count);
+	if (several && row->processes_count > 1 && sheet->process) {
+		uint32_t count = row->having_count[line->question];
+		const struct trace_process *one =
+			reader_process(report->asked->reader, row->having[line->question]);
+
+		str_format(text, "[%s", names_file(sheet->process->exe));
+		if (count == 1)
+			str_format(text, " %" PRIu32 "]", one->pid);
+		else
+			str_format(text, ", %" PRIu32 " processes]", count);
+	}
 	if (line->section == sites_key(SITES_LIVE_AT_EXIT) && row->lost.count) {
 		str_add(text, text->length ? "  [" : "[");
 		if (row->lost.count < line->count)
@@ -144,6 +154,7 @@ static void add_row(struct sheet *sheet, const struct sites_list *list,
 	uint64_t figure = by_count ? amount.count : amount.bytes;
 	struct line line = {
 		.row = row,
+		.question = question,
 		.section = sites_key(question),
 		.rank = rank,
 		.count = amount.count,

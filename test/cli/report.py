@@ -33,6 +33,31 @@ def family():
     return path
 
 
+# ---- rows of several processes ----
+
+@test
+def a_row_says_how_many_processes_have_any_of_what_it_counts():
+    """Both allocate; one of them keeps its blocks."""
+    path = assemble("ranks", """\
+process a pid=101 exe="/bin/rank"
+process b pid=102 exe="/bin/rank"
+thread t a tid=101
+thread u b tid=102
+stack s "halo" < "main"
+stack w "halo" < "main"
+@10 t malloc s 0x1000 100
+@11 u malloc w 0x1000 100
+@12 t free 0x1000
+@20 end a exit=0
+@20 end b exit=0
+end
+""")
+    text = run("report", path).stdout
+    live, peak = text.split("LIVE AT EXIT")[1].split("AT THE PEAK")
+    assert "[rank 102]" in live and "processes]" not in live, live
+    assert "[rank, 2 processes]" in peak, peak
+
+
 # ---- a second count, from the text ----
 
 class Count:

@@ -63,17 +63,29 @@ static void variances_merge(struct sites_row *row, const struct heap_variance *v
 // sees a new one.
 static void row_merge(struct sites_row *row, const struct heap_site *site)
 {
-	amount_merge(&row->amounts[SITES_LIVE_AT_EXIT], &site->live_at_exit);
-	amount_merge(&row->amounts[SITES_PEAK], &site->at_peak);
-	amount_merge(&row->amounts[SITES_BYTES], &site->allocated);
-	amount_merge(&row->amounts[SITES_CALLS], &site->allocated);
-	amount_merge(&row->amounts[SITES_TEMPORARY], &site->temporary);
+	const struct heap_amount *const amounts[SITES_QUESTIONS_COUNT] = {
+		[SITES_LIVE_AT_EXIT] = &site->live_at_exit, [SITES_PEAK] = &site->at_peak,
+		[SITES_BYTES] = &site->allocated,           [SITES_CALLS] = &site->allocated,
+		[SITES_TEMPORARY] = &site->temporary,
+	};
+
+	for (int question = 0; question < SITES_QUESTIONS_COUNT; question++)
+		amount_merge(&row->amounts[question], amounts[question]);
 	if (site->largest_bytes > row->largest_bytes)
 		row->largest_bytes = site->largest_bytes;
 	if (site->first_ns < row->first_ns || row->sites_count == 0)
 		row->first_ns = site->first_ns;
 	if (site->last_ns > row->last_ns)
 		row->last_ns = site->last_ns;
+	for (int question = 0; question < SITES_QUESTIONS_COUNT; question++) {
+		uint32_t *count = &row->having_count[question];
+
+		if (amounts[question]->count == 0 ||
+		    (*count > 0 && row->having[question] == site->process))
+			continue;
+		++*count;
+		row->having[question] = site->process;
+	}
 	if (row->sites_count == 0 || site->process != row->process_latest)
 		row->processes_count++;
 	row->process_latest = site->process;

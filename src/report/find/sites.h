@@ -39,6 +39,9 @@ struct sites_row {
 	uint32_t sites_count;
 	uint32_t processes_count;
 	process_id process_latest; // private
+	// by question: how many processes have any of its amount, and the last of them
+	uint32_t having_count[SITES_QUESTIONS_COUNT];
+	process_id having[SITES_QUESTIONS_COUNT];
 	// of one allocation, as it was asked for
 	uint64_t largest_bytes;
 	// when the first and the last allocation of the row were
