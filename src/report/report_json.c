@@ -74,6 +74,7 @@ static void write_process(struct json *json, const struct report *report, proces
 	json_kv_u64_if(json, "reallocations", !reader_is_estimated(report->asked->reader),
 		       counts->reallocations);
 	json_kv_u64(json, "failed", counts->failed);
+	json_kv_u64(json, "refused_frees", counts->refused_frees);
 	json_kv_u64(json, "allocated_bytes", counts->allocated.bytes);
 	json_kv_u64_if(json, "peak_bytes", peak, counts->peak.bytes);
 	json_kv_u64_if(json, "peak_ns", peak && counts->peak.bytes > 0, counts->peak_ns);
@@ -239,6 +240,7 @@ static void write_heap(struct json *json, const struct report *report)
 	json_kv_u64_if(json, "reallocations", !reader_is_estimated(report->asked->reader),
 		       counts->reallocations);
 	json_kv_u64(json, "failed", counts->failed);
+	json_kv_u64(json, "refused_frees", counts->refused_frees);
 	json_kv_u64(json, "allocated_bytes", counts->allocated.bytes);
 	json_kv_u64_if(json, "peak_bytes", peak, counts->peak.bytes);
 	json_kv_u64_if(json, "peak_low_bytes", peak, totals->peak_low_bytes);

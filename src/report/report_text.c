@@ -179,6 +179,8 @@ static void write_exceptions(struct page *page, const struct heap_counts *counts
 		const char *meaning;
 	} rows[] = {
 		{ "failed", counts->failed, "calls that returned no memory" },
+		{ "refused", counts->refused_frees,
+		  "frees of what is not a block of the heap that was asked to free it" },
 		{ "inherited", counts->inherited_frees - before,
 		  "frees by a forked child of its parent's blocks" },
 		{ "before", before, "frees of blocks allocated before it was attached to" },
@@ -588,16 +590,21 @@ static void write_findings(struct page *page)
 	if (counts->failed)
 		paper_format(&page->paper, PAPER_PLAIN, "  failed: %s call%s returned no memory\n",
 			     STR_COUNT(counts->failed), counts->failed == 1 ? "" : "s");
+	if (counts->refused_frees)
+		paper_format(&page->paper, PAPER_PLAIN,
+			     "  freed-wrong: %s free%s that a heap refused\n",
+			     STR_COUNT(counts->refused_frees), paper_plural(counts->refused_frees));
 	if (lost)
 		paper_text(&page->paper, PAPER_PLAIN,
 			   "  unreachable: blocks that nothing points to any more\n");
 	if (temporaries)
 		paper_format(&page->paper, PAPER_PLAIN,
 			     "  temporaries: one site makes %s of them\n", STR_COUNT(most));
-	if (!counts->failed && !lost && !temporaries)
-		paper_text(&page->paper, PAPER_DIM,
-			   "  neither failed calls nor temporaries; the others are looked for "
-			   "there\n");
+	if (!counts->failed && !counts->refused_frees && !lost && !temporaries)
+		paper_text(
+			&page->paper, PAPER_DIM,
+			"  no call failed, and no one site makes many temporaries; the others are "
+			"looked for there\n");
 	sink_text(page->paper.sink, "\n");
 }
 

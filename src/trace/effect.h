@@ -59,6 +59,13 @@ static inline unsigned effect_of(unsigned kind)
 	return kind < sizeof effects ? effects[kind] : 0;
 }
 
+// A free that a heap of Windows refused, as the block is not its: both halves of a realloc of 0
+// bytes that failed. It was not for want of memory, though it has EFFECT_FAILS.
+static inline bool effect_refuses(const struct trace_event *event)
+{
+	return event->kind == TRACE_REALLOC_FAILED && event->heap && event->size == 0;
+}
+
 // The address of the block that an event with EFFECT_ENDS ends.
 static inline uint64_t effect_ended(const struct trace_event *event)
 {

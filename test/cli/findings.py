@@ -99,7 +99,7 @@ def steady_growth_needs_fewer_bytes_and_what_matters_is_said_where_nothing_is_fo
         equal(count, sum(one["kind"] == "growth" for one in told["findings"]), (size, told))
     text = run("findings", path).stdout
     check("nothing found that matters: 256.0 KiB or more, or 10,000 calls or more," in text, text)
-    check("neither failed calls nor temporaries" in run("report", path).stdout)
+    check("no call failed, and no one site makes many temporaries" in run("report", path).stdout)
     brief = Trace()  # in which nothing grows: it was not looked for all the same
     brief.alloc(1000, stack("build"), 4000)
     told = answer("findings", brief.write("still.tide", SECOND))
@@ -705,6 +705,12 @@ def what_a_heap_refuses_to_free_is_told_and_a_realloc_without_memory_is_not():
     told = answer("findings", trace.write("refused.tide"))["findings"]
     equal({("freed-wrong", "drop", "certain"), ("failed", "grow", "certain")},
           {(one["kind"], site(one), one["sure"]) for one in told})
+    heap = answer("report", "refused.tide")["heap"]
+    equal((1, 1), (heap["failed"], heap["refused_frees"]))
+    text = run("report", "refused.tide").stdout
+    check("  failed: 1 call returned no memory\n" in text, text)
+    check("  freed-wrong: 1 free that a heap refused\n" in text, text)
+    equal(1, answer("map", "refused.tide")["failures_count"])
 
 
 # ---- moments ----

@@ -448,8 +448,10 @@ static bool stack_selected(struct heap *heap, stack_id stack)
 static void count_failed(struct heap *heap, struct heap_thread_state *thread,
 			 const struct trace_event *event)
 {
+	struct heap_counts *counts = &heap->processes[thread->process].counts;
+
 	if (thread->selected && stack_selected(heap, event->stack) && event_selected(heap, event))
-		heap->processes[thread->process].counts.failed++;
+		++*(effect_refuses(event) ? &counts->refused_frees : &counts->failed);
 }
 
 // A call that moved a block counts as a realloc wherever the new block counts.
@@ -638,6 +640,7 @@ static void sum_counts(struct heap_counts *sum, const struct heap_counts *counts
 	sum->frees += counts->frees;
 	sum->reallocations += counts->reallocations;
 	sum->failed += counts->failed;
+	sum->refused_frees += counts->refused_frees;
 	sum->inherited_frees += counts->inherited_frees;
 	sum->orphan_frees += counts->orphan_frees;
 	sum->lost_frees += counts->lost_frees;

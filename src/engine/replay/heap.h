@@ -14,6 +14,7 @@
 //                    parent's. Each address counts once.
 //     orphans        frees of an address where nothing is known to live.
 //     failed         calls that returned no memory; they count nowhere else.
+//     refused_frees  frees that a heap of Windows refused: the same.
 //     temporary      blocks freed by the thread that allocated them, before its next allocation.
 //     live_at_exit   blocks alive when their process exited, exec'ed, or the trace ended.
 //     peak           the level is the bytes alive in all processes together; a process that exits
@@ -54,6 +55,7 @@ struct heap_counts {
 	uint64_t frees;
 	uint64_t reallocations;
 	uint64_t failed;
+	uint64_t refused_frees;
 	uint64_t inherited_frees;
 	uint64_t orphan_frees;
 	uint64_t lost_frees;

@@ -323,7 +323,7 @@ static void add_failure(struct address_map *address_map, const struct space *spa
 static bool is_failure(const struct trace_event *event)
 {
 	if (effect_of(event->kind) & EFFECT_FAILS)
-		return true;
+		return !effect_refuses(event);
 	return event->vm && event->vm->error == ENOMEM_NUMBER &&
 	       (event->kind == TRACE_MMAP || event->kind == TRACE_MREMAP ||
 		event->kind == TRACE_BRK || event->kind == TRACE_SHMAT);

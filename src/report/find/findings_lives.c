@@ -12,6 +12,7 @@
 #include "base/sort.h"
 #include "engine/replay/lives.h"
 #include "engine/window_source.h"
+#include "trace/effect.h"
 #include "trace/reader_pass.h"
 
 #include <stdlib.h>
@@ -322,12 +323,6 @@ static void keep_orphan(struct pass *pass, const struct lives_block *block,
 		};
 }
 
-// A free that a heap of Windows refused: both halves of a realloc of 0 bytes that failed.
-static bool is_refused(const struct trace_event *event)
-{
-	return event->kind == TRACE_REALLOC_FAILED && event->heap && event->size == 0;
-}
-
 // Put together from the event as if it were a free of that address.
 static void keep_refused(struct pass *pass, const struct trace_event *event, process_id process)
 {
@@ -523,7 +518,7 @@ static void on_failed(void *context, const struct trace_event *event)
 	struct findings_failed wanted = { .stack = event->stack, .size_min = UINT64_MAX }, *sum;
 	uint32_t at;
 
-	if (thread && is_refused(event)) {
+	if (thread && effect_refuses(event)) {
 		keep_refused(pass, event, thread->process);
 		return;
 	}
