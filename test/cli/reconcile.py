@@ -230,6 +230,22 @@ def what_lies_between_the_marks_and_above_the_snapshot_is_told():
 
 
 @test
+def of_several_processes_it_is_said_which_is_shown_and_who_has_no_snapshot():
+    path = assemble("several", "\n".join([
+        "process p pid=9", "process q pid=10", "process r pid=11", "thread t p tid=9", "@1 start p",
+        "@1 t brk 0x500000 -> 0x540000 origin=allocator",
+        "snapshot p reason=release at=6 began=2 ended=2 rss=262144 rss-max=262144",
+        "mapping 0x500000-0x540000 prot=rw rss=262144", "pages 0x500000-0x540000",
+        "@8 rss-max q value=1048576", "@9 end p exit=0", "end"]) + "\n")
+    for words, part in (((), "one process of 3 is shown: its snapshot has the most resident memory (--process "
+                             "chooses another); 2 of them have no snapshot, such as 10, which was resident "
+                             "with 1.0 MiB at most"),
+                        (("--process", "9"), None)):
+        said = [line for line in reconcile(path, *words)["warnings"] if "is shown" in line]
+        assert said == ([part] if part else []), (words, said)
+
+
+@test
 def what_was_mapped_at_a_moment_between_the_marks_alone_is_explained():
     """The process goes on while it is read, as where a list grows by mremap: before and after that
     moment other addresses are mapped."""

@@ -604,6 +604,42 @@ static bool refuse(const struct query_context *asked, const char *missing, struc
 			 : "");
 }
 
+// One process of several is shown: how many there are, why this one, and who has no snapshot.
+static void warn_of_processes(struct query_context *asked, enum rss_breakdown_at at)
+{
+	uint32_t count = reader_processes_count(asked->reader), selected = 0, without = 0;
+	bool *has = mem_alloc(count + (size_t)1, sizeof *has);
+	const struct trace_process *largest = NULL;
+	struct str text = { 0 };
+
+	for (uint32_t i = 0; i < reader_snapshots_count(asked->reader); i++)
+		has[reader_snapshot(asked->reader, i)->process] = true;
+	for (process_id id = 0; id < count; id++) {
+		const struct trace_process *process = reader_process(asked->reader, id);
+
+		if (!query_has_process(&asked->selection.query, id))
+			continue;
+		selected++;
+		without += !has[id];
+		if (!has[id] && process->rss_max_bytes > (largest ? largest->rss_max_bytes : 0))
+			largest = process;
+	}
+	str_format(&text, "one process of %s is shown: its snapshot %s (--process chooses another)",
+		   STR_COUNT(selected),
+		   at == RSS_BREAKDOWN_AT_MOMENT ? "is the last one before that moment"
+						 : "has the most resident memory");
+	if (without > 0)
+		str_format(&text, "; %s of them %s no snapshot", STR_COUNT(without),
+			   without == 1 ? "has" : "have");
+	if (largest)
+		str_format(&text, ", such as %" PRIu32 ", which was resident with %s at most",
+			   largest->pid, STR_BYTES(largest->rss_max_bytes));
+	if (selected > 1)
+		query_context_warn(asked, "%s", str_get(&text));
+	str_fini(&text);
+	mem_free(has);
+}
+
 // The snapshot of the moment that is asked for, then what was mapped and alive around it: a
 // snapshot takes time, in which the program may go on. If that leaves bytes unexplained, the moment
 // after the snapshot's tick is tried, too, and the best one between its marks.
@@ -634,6 +670,7 @@ bool rss_breakdown_init(struct rss_breakdown *rss_breakdown, struct query_contex
 		query_context_warn(asked,
 				   "the snapshot's list of pages is cut; what comes after is in no "
 				   "line");
+	warn_of_processes(asked, at);
 	if (at == RSS_BREAKDOWN_AT_MOMENT)
 		warn_of_distance(asked, rss_breakdown->header);
 	// From here on the moment is the snapshot's own: when its reading was over.
