@@ -389,7 +389,7 @@ static void print_heaps(const struct info *info, bool all)
 		uint64_t flags = UINT64_MAX, calls;
 
 		// A pool has a name and no handle: its calls are among the events of its process.
-		if (heap->handle == 0)
+		if (heap->handle == 0 || info_heap_is_echo(info, id))
 			continue;
 		if (shown == SHOWN_HEAPS && !all) {
 			more++;
@@ -400,7 +400,8 @@ static void print_heaps(const struct info *info, bool all)
 		printf(" of process %u", reader_process(info->reader, heap->process)->pid);
 		if (reader_heap_is_language(heap)) {
 			if (info_next_flags(info, id, &flags, &calls))
-				printf(": %s allocations", STR_COUNT(calls));
+				printf(": %s allocation%s", STR_COUNT(calls),
+				       calls == 1 ? "" : "s");
 			putchar('\n');
 			continue;
 		}
@@ -409,7 +410,7 @@ static void print_heaps(const struct info *info, bool all)
 			print_flags(heap->flags);
 		}
 		while (info_next_flags(info, id, &flags, &calls)) {
-			printf("; %s calls with", STR_COUNT(calls));
+			printf("; %s call%s with", STR_COUNT(calls), calls == 1 ? "" : "s");
 			print_flags(flags);
 		}
 		putchar('\n');

@@ -198,6 +198,22 @@ double info_bytes_per_event(const struct info *info)
 	return info->events ? (double)reader_bytes(info->reader) / (double)info->events : 0;
 }
 
+bool info_heap_is_echo(const struct info *info, heap_id heap)
+{
+	const struct trace_heap *echo = reader_heap(info->reader, heap);
+	uint64_t flags = UINT64_MAX, calls;
+	bool again = false;
+
+	if (echo->created || echo->handle == 0 || echo->name[0])
+		return false;
+	for (heap_id id = 1; id < heap && !again; id++) {
+		const struct trace_heap *each = reader_heap(info->reader, id);
+
+		again = each->handle == echo->handle && each->process == echo->process;
+	}
+	return again && !info_next_flags(info, heap, &flags, &calls);
+}
+
 // The next larger flags of the heap, by going through all: there are few.
 bool info_next_flags(const struct info *info, heap_id heap, uint64_t *flags, uint64_t *count)
 {

@@ -55,6 +55,10 @@ uint64_t info_events_lost(const struct info *info);
 uint64_t info_duration(const struct info *info);
 double info_bytes_per_event(const struct info *info);
 
+// Whether a heap is another one's handle once more, and nothing was done there: a thread that was
+// last in a heap of Windows when that was destroyed names it so.
+bool info_heap_is_echo(const struct info *info, heap_id heap);
+
 // The flags that calls on `heap` were given, the smallest first, and how many were given those.
 // `*flags` is UINT64_MAX at first; false at the end.
 bool info_next_flags(const struct info *info, heap_id heap, uint64_t *flags, uint64_t *count);

@@ -193,6 +193,8 @@ static void json_heaps(struct json *json, const struct info *info)
 		const struct trace_heap *heap = reader_heap(info->reader, id);
 		uint64_t flags = UINT64_MAX, count;
 
+		if (info_heap_is_echo(info, id))
+			continue;
 		json_object_begin(json);
 		json_kv_u64(json, "process_id", heap->process);
 		// A language's heap has both, and goes by its name.

@@ -9,7 +9,7 @@ import shutil
 import stat
 import subprocess
 
-from libanswer import SOURCE, TIDEMARK, run
+from libanswer import SOURCE, TIDEMARK, assemble, run
 from libtests import main, test
 
 
@@ -185,6 +185,15 @@ def info_json_is_as_its_schema_says():
     equal([None, 0], [row["parent_id"] for row in answer["processes"]])
     equal([1, 1], [row["events"] for row in answer["processes"]])
     assert answer["trace"]["complete"] and answer["trace"]["problem"] is None
+
+
+@test
+def a_heap_of_windows_that_is_named_again_when_it_is_gone_is_listed_once():
+    path = assemble("echo", "process p pid=1\nthread t p tid=1\nheap h p handle=0x10 created=0\n"
+                    "heap i p handle=0x10\n@1 t malloc h 0x100 1\n@2 t heap-destroy h\nend\n")
+    text = run("info", path).stdout
+    assert re.findall("0x10 .*", text) == ["0x10 of process 1, made with none; 1 call with none"], text
+    assert len(info(path)["heaps"]) == 1
 
 
 @test
