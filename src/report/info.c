@@ -198,6 +198,9 @@ double info_bytes_per_event(const struct info *info)
 	return info->events ? (double)reader_bytes(info->reader) / (double)info->events : 0;
 }
 
+// The recorder names a heap before the calls that are in it, and a thread whose last calls were in
+// one that is gone may have other events to come: the collector then knows no heap of that handle
+// and writes one. Handles are compared within a process, as each has its own.
 bool info_heap_is_echo(const struct info *info, heap_id heap)
 {
 	const struct trace_heap *echo = reader_heap(info->reader, heap);

@@ -411,6 +411,7 @@ bool wrappers_match_pattern(const char *pattern, const char *function)
 	return matches_any(&pattern, 1, function);
 }
 
+// Whether a text begins with one of these. They end with NULL, as the lists of files above do.
 static bool begins(const char *text, const char *const *with)
 {
 	for (; *with; with++)

@@ -604,7 +604,10 @@ static bool refuse(const struct query_context *asked, const char *missing, struc
 			 : "");
 }
 
-// One process of several is shown: how many there are, why this one, and who has no snapshot.
+// One process of several is shown: how many there are, why this one, and who has no snapshot. For
+// example a launcher of 24 MiB that ends last has one, and its ranks of 30 MiB, which end at the
+// same time as others do, have none: there was no time. Then the largest of those is named, with
+// what the kernel counted for it.
 static void warn_of_processes(struct query_context *asked, enum rss_breakdown_at at)
 {
 	uint32_t count = reader_processes_count(asked->reader), selected = 0, without = 0;

@@ -77,6 +77,8 @@ static void row_merge(struct sites_row *row, const struct heap_site *site)
 		row->first_ns = site->first_ns;
 	if (site->last_ns > row->last_ns)
 		row->last_ns = site->last_ns;
+	// A process has a row for each question that its sites have any amount of: three ranks that
+	// freed all of their blocks have none that is live at exit.
 	for (int question = 0; question < SITES_QUESTIONS_COUNT; question++) {
 		uint32_t *count = &row->having_count[question];
 
