@@ -700,6 +700,7 @@ def a_block_of_another_heap_freed_is_told_and_an_address_that_another_heap_gave_
 def what_a_heap_refuses_to_free_is_told_and_a_realloc_without_memory_is_not():
     trace = Windows()
     block = trace.alloc(0, stack("make"), 48, 0x700000)
+    trace.note(5, f"t0 mmap {trace.stack(stack('make'))} 0x900000 0x2000 prot=rw flags=private|anonymous")
     trace.note(10, f"t0 realloc-failed {trace.stack(stack('drop'))} w1 {0x123450:#x} 0")
     trace.note(20, f"t0 realloc-failed {trace.stack(stack('grow'))} w0 {block:#x} {1 << 40}")
     told = answer("findings", trace.write("refused.tide"))["findings"]
