@@ -185,6 +185,7 @@ static bool write_table(const struct request *request, struct query_context *ask
 {
 	const struct print_options *print = &request->options.print;
 	struct table *table = table_new(asked, &request->table, err);
+	bool good;
 
 	ASSERT(!request->has_tree);
 	if (!table)
@@ -197,8 +198,9 @@ static bool write_table(const struct request *request, struct query_context *ask
 	} else {
 		(print->json ? table_json : table_text)(table, sink);
 	}
+	good = table_written(table, err);
 	table_free(table);
-	return true;
+	return good;
 }
 
 static bool write_tree(const struct request *request, struct query_context *asked,

@@ -32,6 +32,7 @@
 #include "engine/index/index_sorted.h"
 #include "engine/index/index_tables.h"
 #include "engine/index/plain.h"
+#include "engine/index/spill.h"
 #include "engine/window_series.h"
 #include "engine/window_source.h"
 #include "engine/window_weigh.h"
@@ -519,6 +520,17 @@ void window_stop(struct window *window, bool (*stop)(void *context), void *conte
 const struct window_facts *window_facts(const struct window *window)
 {
 	return &window->facts;
+}
+
+// A folder that cannot be written to, or is of another user, is no reason to refuse an answer.
+bool window_spill(const struct window *window, struct spill *spill, size_t buffer_bytes,
+		  struct err *err)
+{
+	struct err ignored = { 0 };
+
+	return (window->index.directory > 0 &&
+		spill_open(spill, window->index.directory, buffer_bytes, &ignored)) ||
+	       spill_open_anywhere(spill, buffer_bytes, err);
 }
 
 // A question failed. An index that is damaged is not to be used again.

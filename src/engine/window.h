@@ -165,6 +165,12 @@ struct window_facts {
 };
 const struct window_facts *window_facts(const struct window *window);
 
+// A file for what does not fit in memory: beside the index where that can be, else where the system
+// has its temporary files. The caller closes it (spill.h).
+struct spill;
+bool window_spill(const struct window *window, struct spill *spill, size_t buffer_bytes,
+		  struct err *err);
+
 // Edges. The time of an edge is that of the last step before it (0: none).
 uint64_t window_edge_at(struct window *window, uint64_t time_ns);
 uint64_t window_edge_time(struct window *window, uint64_t edge);

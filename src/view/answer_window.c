@@ -55,6 +55,7 @@ bool answer_window(struct answer *answer, struct err *err)
 	struct table *table;
 	const char *by;
 	int details = DETAILS_ALL;
+	bool good;
 
 	if (!params_take(&answer->params, "by", &by, err) ||
 	    !answer_rows(answer, ANSWER_ROWS_DEFAULT, &options->rows_max, err) ||
@@ -72,11 +73,14 @@ bool answer_window(struct answer *answer, struct err *err)
 	table = query_context_check_layers(&asked, keys_has(&options->keys, KEYS_LAYER), err)
 			? table_new(&asked, options, err)
 			: NULL;
-	if (table)
+	good = table != NULL;
+	if (table) {
 		table_json(table, answer->sink);
+		good = table_written(table, err);
+	}
 	table_free(table);
 	query_context_close(&asked);
-	return table != NULL;
+	return good;
 }
 
 // At most `nodes` of the heaviest: a page cannot draw more, and the rest is counted.

@@ -331,6 +331,21 @@ def a_disk_that_is_full_of_temporary_files_is_one_too():
         check_full(disk, path, "--memory", "32M")
 
 
+@test
+def a_disk_that_is_full_of_rows_is_one_too():
+    with Disk("rows", 30 * MIB) as disk:
+        path = make("rows/full.tide", 60000, 30000, 900000)
+        words = ("--by", "impact,stack", "-n", "0", "-c", "size,count")
+        want = json.loads(ask(path, *words, "--memory", "1G").stdout)
+        done = ask(path, *words, "--memory", "50M", check=3)
+        assert "No space left on device" in done.stderr and done.stderr.count("\n") == 1, done.stderr
+        disk.grow(300 * MIB)
+        found = json.loads(ask(path, *words, "--memory", "50M").stdout)
+        # Of fewer rows there is room for peaks.
+        assert found["total"] == want["total"] and \
+            [row["size"] for row in found["rows"]] == [row["size"] for row in want["rows"]]
+
+
 def clear():
     for path in os.listdir("."):
         if path.endswith(".tide"):

@@ -78,14 +78,35 @@ def medians_of_types_need_not_fit():
 
 
 @test
-def rows_that_do_not_fit_are_refused():
+def rows_that_do_not_fit_come_from_a_file():
     path = many()
-    for words, advice in ((("--by", "stack", "-n", "0"), "show fewer (-n)"),
-                          (("--by", "stack", "--sort", "name"), "sort by another column")):
+    for words in (("--by", "stack", "--sort", "name", "-n", "9"),
+                  ("--by", "stack", "--sort", "peak", "-n", "9", "--min-bytes", "100", "--json")):
+        found, taken = run(path, *words, "--memory", "126M")
+        assert taken < 126, (words, taken)
+        assert found == run(path, *words, "--memory", "2G")[0], words
+
+
+@test
+def rows_that_others_are_below_are_refused_where_they_do_not_fit():
+    path = many()
+    for words, advice in ((("--by", "stack,impact", "-n", "0"), "show fewer (-n)"),
+                          (("--by", "stack,impact", "--sort", "name"), "sort by another column")):
         said, taken = run(path, *words, "--memory", "126M", code=4)
-        assert "rows do not fit in two thirds of the memory: " + advice in said, said
+        assert "rows above those of the last key do not fit in two thirds of the memory: " + advice in said, said
         assert "raise --memory to" in said and said.count("\n") == 1, said
         assert taken < 126, taken
+
+
+@test
+def rows_in_a_file_are_those_in_memory():
+    path = make("middle.tide", 25000, 20000, 500000)
+    for words in (("--by", "impact,stack", "-n", "0", "--json"),
+                  ("--by", "impact,stack", "-n", "0", "-c", "size,median,impacting"),
+                  ("--by", "stack,impact", "-n", "0", "--csv", "--from", "30%", "--to", "60%"),
+                  ("--by", "thread,type,stack", "--sort", "name", "-n", "5"),
+                  ("--by", "impact,stack", "--sort", "median", "-n", "5", "-c", "median,size")):
+        assert run(path, *words, "--memory", "36M")[0] == run(path, *words, "--memory", "1G")[0], words
 
 
 # ---- the rows themselves ----

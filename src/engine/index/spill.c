@@ -34,6 +34,17 @@ bool spill_open(struct spill *spill, int directory, size_t buffer_bytes, struct 
 	return true;
 }
 
+bool spill_open_anywhere(struct spill *spill, size_t buffer_bytes, struct err *err)
+{
+	*spill = (struct spill){ .capacity = buffer_bytes, .fd = file_temp(err) };
+	if (spill->fd < 0) {
+		spill->fd = 0;
+		return false;
+	}
+	spill->buffer = mem_resize(NULL, buffer_bytes, 1);
+	return true;
+}
+
 void spill_close(struct spill *spill)
 {
 	if (spill->fd > 0)

@@ -27,6 +27,8 @@ struct spill {
 
 // In the directory of the descriptor. `buffer_bytes` is what it takes of memory.
 bool spill_open(struct spill *spill, int directory, size_t buffer_bytes, struct err *err);
+// The same where the system has its temporary files.
+bool spill_open_anywhere(struct spill *spill, size_t buffer_bytes, struct err *err);
 void spill_close(struct spill *spill); // accepts { 0 }
 
 // At most the buffer's size at once.

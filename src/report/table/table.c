@@ -528,8 +528,8 @@ static void add_ends(struct table *table, bool vm, struct window_row sums, struc
 	window_add_rest(&table->ends[vm], &rest);
 }
 
-// The rows are counted before they are made, so that what does not fit is refused and not half
-// done.
+// The rows are counted before they are made: what does not fit goes into a file, or is refused and
+// not half done.
 static bool take_groups(struct table *table, size_t depth, const struct table_phase *phase,
 			struct window_result *result, struct err *err)
 {
@@ -541,7 +541,7 @@ static bool take_groups(struct table *table, size_t depth, const struct table_ph
 	for (uint32_t i = 0; i < result->rows_count; i++)
 		count += rows_of_group(table, depth, NULL, i, result->rows[i],
 				       window_rest_of(result, i));
-	if (!table_fits(table, count, err))
+	if (!table_make_room(table, depth, count, err))
 		return false;
 	for (uint32_t i = 0; i < result->rows_count; i++) {
 		struct place place = {
@@ -722,7 +722,7 @@ static bool fill(struct table *table, struct err *err)
 	good = good && (by_detail || !options->details || table_detail(table, list, count, err)) &&
 	       (!keys_has(&options->keys, KEYS_LIFETIME) || fetch_shown(table, list, count, err));
 	mem_free(list);
-	return good;
+	return good && (!table->spill || table_spill_sort(table, err));
 }
 
 // Frees of nothing known that pass the filters that can judge them.
@@ -823,6 +823,7 @@ void table_free(struct table *table)
 	MEM_FREE(table->phases, table->levels, table->rows, table->order, table->allocations,
 		 table->dropped, table->bars);
 	table_singles_free(table->singles);
+	table_spill_free(table->spill);
 	MEM_FREE(table->functions, table->source_lines, table->modules, table->stack_tags);
 	index_set_fini(&table->children);
 	mem_free(table->present);

@@ -91,12 +91,13 @@ struct table_row {
 	uint32_t depth;  // keys that it has: 0 is the total
 	uint64_t value;  // of its last key: see value_of in table.c
 	bool orphans;    // not allocations: frees of nothing known
+	bool detailed;
+	bool below;     // private: rows below it are in table->spill
+	uint32_t group; // private: in the engine's answer
 	struct window_row sums;
 	struct window_spread spread; // of what is estimated; all 0: it is exact
 	struct window_rest rest;
-	struct window_detail detail; // if `detailed`
-	bool detailed;
-	uint32_t group;                                 // private: in the engine's answer
+	struct window_detail detail;                    // if `detailed`
 	uint32_t children, children_count, shown_count; // in table->order; after sorting
 };
 
@@ -118,7 +119,8 @@ struct table {
 	size_t *bars;                  // by parent: place of the last row to be shown, + 1; 0: none
 	size_t bars_count;
 	bool choosing;
-	uint32_t *order;                       // children of each row, one after the other
+	struct table_spill *spill; // private: see table_spill.c. NULL: all rows are in memory
+	uint32_t *order;           // children of each row, one after the other
 	struct window_allocation *allocations; // rows of key lifetime; value is the index
 	struct table_singles *singles;         // private: while they are being collected
 	struct table_dropped *dropped;         // private: by row; see table_dropped
@@ -162,6 +164,9 @@ void table_text(struct table *table, struct sink *sink);
 void table_json(struct table *table, struct sink *sink);
 void table_rows(struct table *table, struct sheet *sheet);
 
+// Once it is written: false if rows are missing, as they could not be read.
+bool table_written(const struct table *table, struct err *err);
+
 // An object of JSON with the figures of the total.
 void table_write_total(struct json *json, const struct table *table);
 
@@ -191,9 +196,23 @@ void table_end_level(struct table *table, size_t depth);
 uint32_t table_find_child(const struct table *table, uint32_t parent, uint64_t value, bool orphans);
 void table_drop(struct table *table, uint32_t parent, uint64_t rows, const struct window_row *sums);
 
-// Private: whether so many more rows fit in memory (ERR_LIMIT), of which there are so many bytes.
-bool table_fits(const struct table *table, uint64_t rows, struct err *err);
+// Private: make room for so many more rows of a level: where they do not fit in memory, those of
+// the last level go into a file (ERR_LIMIT: it is another). There are so many bytes.
+bool table_make_room(struct table *table, size_t depth, uint64_t rows, struct err *err);
 uint64_t table_memory(const struct table *table);
+
+// Private (in table_spill.c), for rows of the last level that do not fit: from here on they go into
+// a file, when many wait, or all of them. Once the other levels are sorted they are put in order,
+// with their details; then each row's are there for whoever writes them, in the order in which they
+// are shown: NULL is the end. Of those the sum of spreads; and, for their details, how many blocks
+// the rows have that are in memory at once, at most.
+bool table_spill_begin(struct table *table, struct err *err);
+void table_spill_rows(struct table *table, bool all);
+bool table_spill_sort(struct table *table, struct err *err);
+const struct table_row *table_spill_next(struct table *table, const struct table_row *parent);
+struct window_spread table_spill_spread(const struct table *table);
+uint64_t table_spill_blocks(const struct table *table, bool transient);
+void table_spill_free(struct table_spill *spill); // NULL is allowed
 
 // Private, for single allocations (table_singles.c): find those that are shown, of a phase or of
 // all the window (ERR_LIMIT: they do not fit in memory); make rows of them. The row that one of a
@@ -221,6 +240,9 @@ uint32_t *table_list(const struct table *table, bool all, size_t *count);
 
 // Find the details of rows (in table_detail.c), for table_new.
 bool table_detail(struct table *table, uint32_t *rows, size_t count, struct err *err);
+
+// Private: the types that a row is of, as bits.
+unsigned table_row_types(const struct table *table, const struct table_row *row);
 
 // Private, for table_detail: the query of a depth and phase, and what an allocation is to it.
 struct window_query table_query(struct table *table, size_t depth, const struct table_phase *phase);

@@ -223,7 +223,7 @@ static void find_lifetimes(struct scan *scan)
 }
 
 // The types that a row is of, as bits.
-static unsigned types_of(const struct table *table, const struct table_row *row)
+unsigned table_row_types(const struct table *table, const struct table_row *row)
 {
 	unsigned types = 0;
 
@@ -273,7 +273,7 @@ static bool scan_rows(struct table *table, size_t depth, const struct table_phas
 		row->detailed = true;
 		scan.next[i] = scan.first[row->group];
 		scan.first[row->group] = (uint32_t)i + 1;
-		scan.query.walk_types |= types_of(table, row);
+		scan.query.walk_types |= table_row_types(table, row);
 	}
 	query = scan.query;
 	query.group = group_of_rows;
@@ -313,7 +313,7 @@ static bool ages_by_type(struct table *table, const uint32_t *rows, size_t count
 	bool transient = false;
 
 	for (size_t i = 0; i < count; i++) {
-		transient |= types_of(table, &table->rows[rows[i]]) >> WINDOW_AIFI & 1;
+		transient |= table_row_types(table, &table->rows[rows[i]]) >> WINDOW_AIFI & 1;
 		ended += window_freed(&table->rows[rows[i]].sums).count;
 	}
 	return asks_lifetimes(table) && (transient || ended == 0);
@@ -336,8 +336,8 @@ static bool ask_rows(struct table *table, size_t depth, const struct table_phase
 		bool all = depth > 0 && table->rows[rows[i]].depth == 0;
 
 		details[i].group = all ? WINDOW_SKIP : table->rows[rows[i]].group;
-		details[i].types = typed && !all ? (uint8_t)types_of(table, &table->rows[rows[i]])
-						 : 0;
+		details[i].types =
+			typed && !all ? (uint8_t)table_row_types(table, &table->rows[rows[i]]) : 0;
 		details[i].lifetimes = window_freed(&table->rows[rows[i]].sums).count;
 	}
 	good = window_detail(table->asked->window, &query, details, count, err);
@@ -350,17 +350,20 @@ static bool ask_rows(struct table *table, size_t depth, const struct table_phase
 }
 
 // Whether all changes and lifetimes take about half of the memory at most. Each allocation may have
-// two changes and a lifetime.
-static bool fits(const struct table *table, const uint32_t *rows, size_t count)
+// two changes and a lifetime. Of rows that are in memory some at a time, beside much else, it is an
+// eighth, and all have them or none.
+static bool fits(const struct table *table, size_t depth, const uint32_t *rows, size_t count,
+		 bool transient)
 {
 	enum { BYTES_EACH = 64 };
-	uint64_t memory = table->asked->options.window.memory_bytes;
 	uint64_t blocks = 0;
 
 	ASSERT(rows || count == 0);
+	if (table->spill && depth == table->options->keys.count)
+		return table_spill_blocks(table, transient) <= table_memory(table) / 8 / BYTES_EACH;
 	for (size_t i = 0; i < count; i++)
 		blocks += window_present(&table->rows[rows[i]].sums).count;
-	return blocks <= (memory ? memory : UINT64_C(256) << 20) / 2 / BYTES_EACH;
+	return blocks <= table_memory(table) / 2 / BYTES_EACH;
 }
 
 // One allocation: all is known.
@@ -394,9 +397,9 @@ static bool scan_some(struct table *table, size_t depth, const struct table_phas
 	bool good = true;
 
 	for (size_t i = 0; i < count; i++)
-		if ((types_of(table, &table->rows[rows[i]]) >> WINDOW_AIFI & 1) == transient)
+		if ((table_row_types(table, &table->rows[rows[i]]) >> WINDOW_AIFI & 1) == transient)
 			some[some_count++] = rows[i];
-	if (some_count > 0 && !fits(table, some, some_count))
+	if (some_count > 0 && !fits(table, depth, some, some_count, transient))
 		table->details_left_out = true;
 	else if (some_count > 0)
 		good = scan_rows(table, depth, phase, some, some_count, err);

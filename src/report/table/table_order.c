@@ -106,7 +106,7 @@ static int compare_rows(const void *a, const void *b, void *context)
 static bool is_void(const struct table_row *row)
 {
 	return window_present(&row->sums).count == 0 && row->rest.orphans == 0 &&
-	       row->children_count == 0;
+	       row->children_count == 0 && !row->below;
 }
 
 // Two passes put all children of each row side by side: the first counts them from the last row to

@@ -161,22 +161,26 @@ void table_add_row(struct table *table, const struct table_row *row)
 	}
 	ASSERT(table->rows_count < TABLE_NONE);
 	*MEM_ADD(table->rows, table->rows_count, table->rows_capacity) = *row;
+	if (table->spill)
+		table_spill_rows(table, false);
 }
 
 // Where rows are chosen from as they come, any number fits.
-bool table_fits(const struct table *table, uint64_t rows, struct err *err)
+bool table_make_room(struct table *table, size_t depth, uint64_t rows, struct err *err)
 {
 	const struct table_options *options = table->options;
 	uint64_t memory = table_memory(table), need;
 
 	// A third is for what the engine has of the trace.
 	need = (table->rows_count + rows) * ROW_BYTES / 2 * 3;
-	if (chooses(options) || need <= memory)
+	if (chooses(options) || need <= memory || table->spill)
 		return true;
+	if (depth == options->keys.count)
+		return table_spill_begin(table, err);
 	return err_set(
 		err, ERR_LIMIT,
-		"%s rows do not fit in two thirds of the memory: %s, choose fewer with filters, "
-		"or raise --memory to %s",
+		"%s rows above those of the last key do not fit in two thirds of the memory: %s, "
+		"choose fewer with filters, or raise --memory to %s",
 		STR_COUNT(table->rows_count + rows),
 		options->rows_max ? "sort by another column" : "show fewer (-n)", STR_BYTES(need));
 }
@@ -223,6 +227,8 @@ void table_end_level(struct table *table, size_t depth)
 	if (table->choosing)
 		choose(table);
 	table->choosing = false;
+	if (table->spill)
+		table_spill_rows(table, true);
 	if (depth == keys->count)
 		return;
 	for (size_t i = table->level_begin; i < table->rows_count; i++)

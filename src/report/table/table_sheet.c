@@ -211,14 +211,17 @@ static size_t add_keys(const struct keys *keys, struct sheet_column *columns)
 // The leaves in the order of the table, without recursion: `at` counts the children of each level
 // that were written. A row of frees of nothing known has no rows below it, so it is written where
 // it is.
-static void add_leaves(const struct table *table, struct sheet *sheet)
+static void add_leaves(struct table *table, struct sheet *sheet)
 {
 	uint32_t at[KEYS_COUNT + 1] = { 0 };
-	const struct table_row *path[KEYS_COUNT + 1] = { &table->rows[0] };
+	const struct table_row *path[KEYS_COUNT + 1] = { &table->rows[0] }, *leaf;
 	size_t depth = 0;
 
 	for (;;) {
 		const struct table_row *row = path[depth];
+
+		while (row->below && (leaf = table_spill_next(table, row)))
+			sheet_row(sheet, leaf);
 
 		if (at[depth] < row->shown_count) {
 			const struct table_row *child = table_child(table, row, at[depth]++);

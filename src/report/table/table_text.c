@@ -349,6 +349,11 @@ static void write_rest(struct page *page, const struct table_row *row)
 	rest.spread = row->spread;
 	for (uint32_t i = 0; i < row->shown_count; i++)
 		less_spread(&rest.spread, &table_child(table, row, i)->spread);
+	if (row->below) {
+		struct window_spread shown = table_spill_spread(table);
+
+		less_spread(&rest.spread, &shown);
+	}
 	write_figures(page, &rest);
 	write_nest(page, rest.depth);
 	paper_format(&page->paper, PAPER_DIM, "%s more%s\n", STR_COUNT(left_out),
@@ -359,7 +364,7 @@ static void write_rest(struct page *page, const struct table_row *row)
 static void write_tree(struct page *page, const struct table_row *row)
 {
 	uint32_t at[KEYS_COUNT + 1] = { 0 };
-	const struct table_row *path[KEYS_COUNT + 1] = { row };
+	const struct table_row *path[KEYS_COUNT + 1] = { row }, *leaf;
 	size_t depth = 0;
 
 	if (row->depth > 0 || !adds_layers(page, row))
@@ -367,6 +372,8 @@ static void write_tree(struct page *page, const struct table_row *row)
 	for (;;) {
 		const struct table_row *parent = path[depth];
 
+		while (parent->below && (leaf = table_spill_next(page->table, parent)))
+			write_row(page, leaf);
 		if (at[depth] < parent->shown_count) {
 			ASSERT(depth < KEYS_COUNT);
 			path[depth + 1] = table_child(page->table, parent, at[depth]++);
