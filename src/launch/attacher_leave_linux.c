@@ -208,9 +208,9 @@ static enum attacher_left attacher_leave_with(struct attacher *attacher, struct 
 	if (!attacher_ask(attacher, loan, session))
 		return ATTACHER_NOT_THERE;
 	list = attacher_list(attacher);
-	if (!tracee_stop_others(tracee, &err)) {
+	if (!tracee_stop_others(tracee, &err)) { // whether it is gone the next try finds
 		mem_free(list);
-		return ATTACHER_NOT_THERE;
+		return ATTACHER_NOT_YET;
 	}
 	if (list)
 		attacher_write(tracee, loan->thread, list, attacher->answer.patches_count,
