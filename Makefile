@@ -6,7 +6,7 @@
 #     make check      build, structure, unit tests: under a minute, before every commit
 #     make web        build the viewer's page anew: src/view/page.html
 #     make win        tidemark.exe and the recorder's DLLs, cross-built for Windows
-#     make install    PREFIX (/usr/local), DESTDIR
+#     make install    PREFIX (/usr/local), DESTDIR; make uninstall takes it away again
 #
 # BUILD: where to build. JOBS: how many compilers at once. WERROR=true: warnings are errors.
 
@@ -19,7 +19,7 @@ WERROR ?= false
 NINJA = ninja $(if $(JOBS),-j $(JOBS)) -C
 RUN_TESTS = tools/run-tests
 
-.PHONY: all build set-up demo test check bench bench-scale soak tidy format asan asan-view tsan fuzz wine i386 packages web install deps clean help
+.PHONY: all build set-up demo test check bench bench-scale soak tidy format asan asan-view tsan fuzz wine i386 packages web install uninstall deps clean help
 
 all: build
 
@@ -33,7 +33,7 @@ deps-%:
 	@sh tools/deps $*
 
 $(BUILD)/build.ninja:
-	@meson setup $(BUILD) -Dwerror=$(WERROR) --prefix=$(PREFIX) >$(BUILD).log 2>&1 || \
+	@meson setup $(BUILD) -Dwerror=$(WERROR) --prefix="$(PREFIX)" >$(BUILD).log 2>&1 || \
 		{ cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
 	@rm -f $(BUILD).log
 	@touch $(BUILD)/werror-$(WERROR) $(BUILD)/packages-$$(sh tools/deps --here test win)
@@ -127,11 +127,15 @@ web: deps-web
 
 # Without the programs of tests, which are half of the work.
 install: set-up
-	@meson configure $(BUILD) -Dprefix=$(PREFIX)
+	@meson configure $(BUILD) -Dprefix="$(PREFIX)"
 	@$(NINJA) $(BUILD) build.ninja
 	@$(NINJA) $(BUILD) $$(tools/installed targets $(BUILD))
-	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --no-rebuild --quiet
+	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD) --no-rebuild --quiet
 	@tools/installed say $(BUILD)
+
+# What the last installation from this build put there, and the folders that it made.
+uninstall:
+	@$(NINJA) $(BUILD) --quiet uninstall
 
 clean:
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz $(BUILD)-win
