@@ -189,31 +189,40 @@ static void tell(const struct import *import, const struct import_result *result
 	       result->format->name, STR_BYTES(result->bytes));
 }
 
-static int run(int argc, char **argv)
+static int answer(struct args *args, struct import *import)
 {
 	struct import_result result = { 0 };
-	struct import import = { 0 };
 	struct err err = { 0 };
-	struct args args;
 	bool ok;
 	int id;
 
-	args_init(&args, &cmd_import, argc, argv);
-	args.into = &import;
-	while ((id = args_next(&args)) != ARGS_END)
-		if (!take_option(&args, id, &import))
-			return args.exit_code;
-	if (!args_need(&args, import.inputs_count ? import.inputs[0].path : NULL, "a FILE") ||
-	    !args_need(&args, import.output, "-o OUT: the trace to make"))
-		return args.exit_code;
-	ok = import_files(&import, &result, &err);
+	while ((id = args_next(args)) != ARGS_END)
+		if (!take_option(args, id, import))
+			return args->exit_code;
+	if (!args_need(args, import->inputs_count ? import->inputs[0].path : NULL, "a FILE") ||
+	    !args_need(args, import->output, "-o OUT: the trace to make"))
+		return args->exit_code;
+	ok = import_files(import, &result, &err);
 	if (ok) {
 		warn_lines(result.remarks);
-		tell(&import, &result);
+		tell(import, &result);
 	}
-	MEM_FREE(result.remarks, import.inputs);
+	mem_free(result.remarks);
 	// The output has no name yet then (fresh.h), and who called us sees that it was a signal.
 	if (!ok && err.kind == ERR_STOPPED)
 		interrupt_end();
 	return ok ? EXIT_ANSWERED : args_fail(&cmd_import, &err);
+}
+
+static int run(int argc, char **argv)
+{
+	struct import import = { 0 };
+	struct args args;
+	int code;
+
+	args_init(&args, &cmd_import, argc, argv);
+	args.into = &import;
+	code = answer(&args, &import);
+	mem_free(import.inputs);
+	return code;
 }

@@ -116,29 +116,38 @@ static void tell(const struct merge *merge, const struct rewrite_result *result)
 	       merge->count);
 }
 
-static int run(int argc, char **argv)
+static int answer(struct args *args, struct merge *merge)
 {
 	struct rewrite_result result;
-	struct merge merge = { 0 };
 	struct err err = { 0 };
-	struct args args;
 	bool ok;
 	int id;
 
-	args_init(&args, &cmd_merge, argc, argv);
-	args.into = &merge;
-	while ((id = args_next(&args)) != ARGS_END)
-		if (!take_option(&args, id, &merge))
-			return args.exit_code;
+	while ((id = args_next(args)) != ARGS_END)
+		if (!take_option(args, id, merge))
+			return args->exit_code;
 	// The second FILE is asked for, since one alone is no merge.
-	if (!args_need(&args, merge.count > 1 ? merge.inputs[1].path : NULL, "two FILEs or more") ||
-	    !args_need(&args, merge.output, "-o OUT: the trace to make"))
-		return args.exit_code;
-	ok = write_merged(&merge, &result, &err);
+	if (!args_need(args, merge->count > 1 ? merge->inputs[1].path : NULL,
+		       "two FILEs or more") ||
+	    !args_need(args, merge->output, "-o OUT: the trace to make"))
+		return args->exit_code;
+	ok = write_merged(merge, &result, &err);
 	if (ok)
-		tell(&merge, &result);
-	mem_free(merge.inputs);
+		tell(merge, &result);
 	if (!ok && err.kind == ERR_STOPPED)
 		interrupt_end();
 	return ok ? EXIT_ANSWERED : args_fail(&cmd_merge, &err);
+}
+
+static int run(int argc, char **argv)
+{
+	struct merge merge = { 0 };
+	struct args args;
+	int code;
+
+	args_init(&args, &cmd_merge, argc, argv);
+	args.into = &merge;
+	code = answer(&args, &merge);
+	mem_free(merge.inputs);
+	return code;
 }
