@@ -820,6 +820,72 @@ def equal_memory_of_forked_processes_is_told_and_of_two_is_not():
 
 
 @test
+def two_sites_of_one_line_of_forked_processes_are_one():
+    trace = Trace()
+    for at, line in enumerate((7, 7, 8)):
+        trace.lines += [f"frame f{900 + at} 0x{at + 1}000", f'name f{900 + at} "load" load.c:{line}',
+                        f"stack s{900 + at} f{900 + at}"]
+    for number in range(5):
+        thread = trace.process("/bin/app", 100 + number)
+        trace.lines[-2] += " start=fork"
+        for at in range(3):
+            trace.note(1000 + number, f"t{thread} malloc s{900 + at} 0x{number + 1}{at}000000 {MIB}")
+    equal([10 * MIB, 5 * MIB], [one["figures"]["bytes"] for one in found(trace, "processes")])
+
+
+def failing(exe, *counts):
+    """A trace of processes of which each has so many failures of one stack."""
+    trace = Calls()
+    for number, (name, count) in enumerate(zip(exe, counts)):
+        thread = trace.process(name, 100 + number)
+        trace.alloc(1000 + number, stack("start"), 100, thread=thread)
+        for at in range(count):
+            trace.note(2000 + 10 * number + at, f"t{thread} failed {trace.stack(stack('ask'))} {MIB}")
+    return trace
+
+
+@test
+def what_processes_of_one_program_have_in_common_is_one_finding():
+    trace = failing(["/bin/app"] * 10 + ["/bin/other"], 1, 3, *[1] * 8, 5)
+    told = {one["exe"]: one for one in found(trace, "failed")}
+    equal({"/bin/app", "/bin/other"}, set(told))
+    app, other = told["/bin/app"], told["/bin/other"]
+    equal((101, 3, {"failed": 12}), (app["process"], app["figures"]["failed"], app["together"]))
+    check(app["what"].startswith("In 10 processes of app, most in process 101: "), app["what"])
+    equal([101, 100, *range(102, 110)], [one["process"] for one in app["processes"]])
+    equal([3] + [1] * 9, [one["figures"]["failed"] for one in app["processes"]])
+    equal(([], {}), (other["processes"], other["together"]))
+    text = run("findings", "t.tide").stdout
+    check("together failed 12" in " ".join(text.split()), text)
+    # All have as much: none has most.
+    [one] = found(failing(["/bin/app"] * 3, 2, 2, 2), "failed")
+    check(one["what"].startswith("In 3 processes of app, as in process 100: "), one["what"])
+
+
+@test
+def the_command_of_several_processes_asks_about_those_and_what_they_save_is_added_up():
+    trace = Calls()
+    for number in range(3):
+        thread = trace.process("/bin/app", 100 + number)
+        for at in range(10000 + (number == 1)):
+            trace.free_by(1000 + at, trace.alloc(1000 + at, stack("work"), 32, thread=thread), "work", thread=thread)
+    [one] = found(trace, "temporaries")
+    check(one["what"].startswith("In 3 processes of app, most in process 101: "), one["what"])
+    equal("report t.tide --process '#2' --process '#1' --process '#3' --frame '^work$'", one["command"])
+    equal(sum(each["figures"]["freed_count"] for each in one["processes"]), one["together"]["freed_count"])
+    equal(2 * one["together"]["freed_count"], one["saves"]["calls"])
+    run(*shlex.split(one["command"]))
+    # More of them than eight are asked for by their program's name.
+    trace = Calls()
+    for number in range(12):
+        thread = trace.process("/bin/app", 100 + number)
+        trace.note(1000, f"t{thread} mmap {trace.stack(stack('arena'))} 0x{number + 1}00000000 {64 * MIB} prot=rw flags=private|anonymous")
+    [one] = found(trace, "outside")
+    equal("window t.tide --process app --layer vm", one["command"])
+    equal(64 * MIB * len(one["processes"]), one["together"]["outside_bytes"])
+
+
+@test
 def what_is_shown_of_forked_processes_is_most_of_what_one_of_them_holds():
     """A parent reads its configuration by the same allocating function, and has little of it."""
     trace = Trace()

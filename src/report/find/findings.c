@@ -551,8 +551,12 @@ void findings_command(const struct findings *findings, struct finding *finding, 
 	if (window && (finding->from_ns > 0 || finding->to_ns < findings->asked->duration_ns))
 		str_format(&text, " --from %" PRIu64 "ns --to %" PRIu64 "ns", finding->from_ns,
 			   finding->to_ns);
-	if (reader_processes_count(findings->asked->reader) > 1 && !finding->of_several)
+	finding->process_at = finding->process_length = 0;
+	if (reader_processes_count(findings->asked->reader) > 1 && !finding->of_several) {
+		finding->process_at = text.length;
 		str_format(&text, " --process '#%" PRIu32 "'", finding->process);
+		finding->process_length = text.length - finding->process_at;
+	}
 	// A name that many have selects little: the script that has it as well.
 	if (frame && face && face->function && names_is_script(face) &&
 	    names_is_for_many(face->function)) {
@@ -879,6 +883,8 @@ bool findings_find(struct findings *findings, struct query_context *asked, struc
 		.facts = mem_alloc(1, sizeof *findings->facts),
 	};
 	good = find_all(findings, err);
+	if (good)
+		findings_fold_alike(findings);
 	order_missed(findings->missed, findings->missed_count);
 	free_facts(findings->facts);
 	findings->facts = NULL;
@@ -890,36 +896,51 @@ bool findings_find(struct findings *findings, struct query_context *asked, struc
 }
 
 // `saves_calls` counts an allocation and its free as two, so that a pair of them takes begin_ns +
-// end_ns. Calls of no one size (`saves_size` 0: buffers that grow) have no price.
+// end_ns. Calls of no one size (`saves_size` 0: buffers that grow) have no price. Returns why not.
+static const char *price_one(const struct findings_share *share, findings_cost *cost, void *context,
+			     double *ns)
+{
+	double begin_ns = 0, end_ns = 0;
+	const char *why;
+
+	if (!share->saves_size)
+		return "what its calls take depends on what they move, which a replay does not "
+		       "measure";
+	why = cost(context, share->process, share->saves_size, &begin_ns, &end_ns);
+	if (!why)
+		*ns += (double)share->saves_calls / 2 * (begin_ns + end_ns);
+	return why;
+}
+
+// Of several processes each has a price of its own; if one is not known, the sum is not.
 void findings_price(struct findings *findings, findings_cost *cost, void *context)
 {
 	ASSERT(cost);
 	for (size_t i = 0; i < findings->count; i++) {
 		struct finding *finding = &findings->list[i];
-		double begin_ns = 0, end_ns = 0;
-		const char *why;
+		const struct findings_share alone = { .process = finding->process,
+						      .saves_calls = finding->saves_calls,
+						      .saves_size = finding->saves_size };
+		const struct findings_share *shares = finding->shares ? finding->shares : &alone;
+		size_t count = finding->shares ? finding->shares_count : 1;
+		const char *why = NULL;
+		double ns = 0;
 
 		if (!finding->saves_calls)
 			continue;
-		why = finding->saves_size
-			      ? cost(context, finding->process, finding->saves_size, &begin_ns,
-				     &end_ns)
-			      : "what its calls take depends on what they move, which a "
-				"replay does not measure";
+		for (size_t j = 0; j < count && !why; j++)
+			why = price_one(&shares[j], cost, context, &ns);
 		if (why)
 			findings_miss(findings, finding->kind, "processor time: %s", why);
 		else
-			finding->saves_ns = (double)finding->saves_calls / 2 * (begin_ns + end_ns);
+			finding->saves_ns = ns;
 	}
 }
 
 void findings_fini(struct findings *findings)
 {
-	for (size_t i = 0; i < findings->count; i++) {
-		struct finding *finding = &findings->list[i];
-
-		MEM_FREE(finding->what, finding->why, finding->advice, finding->command);
-	}
+	for (size_t i = 0; i < findings->count; i++)
+		findings_free_texts(&findings->list[i]);
 	for (size_t i = 0; i < findings->missed_count; i++)
 		mem_free(findings->missed[i].why);
 	MEM_FREE(findings->list, findings->missed);

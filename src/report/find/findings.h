@@ -51,6 +51,14 @@ struct findings_figure {
 
 enum { FINDINGS_FIGURES_MAX = 8 };
 
+// What one process has of a finding that several have.
+struct findings_share {
+	process_id process;
+	struct findings_figure figures[FINDINGS_FIGURES_MAX];
+	size_t figures_count;
+	uint64_t saves_calls, saves_size; // as in a finding
+};
+
 // One thing that was found. A finding of a process as a whole has stack 0; one of all processes
 // still names one, where it was worst.
 struct finding {
@@ -75,7 +83,13 @@ struct finding {
 	uint64_t saves_size; // of the blocks that half of these calls begin and half end, in the
 			     // mean; 0: they are others, and what they cost is not known
 	double saves_ns;     // of processor time (findings_price); 0: not known
-	double weight;       // private: share of all that it would save
+	// Of several processes of one program: what each has, the one with most first, whose texts
+	// and figures the finding has. What it saves is the sum. None: it is of `process` alone.
+	struct findings_share *shares; // owned
+	size_t shares_count, shares_capacity;
+	// private: where in `command` the process is chosen, and how long that is; 0: it is not
+	size_t process_at, process_length;
+	double weight; // private: share of all that it would save
 };
 
 struct findings;
@@ -119,6 +133,11 @@ struct findings {
 
 // False: the index cannot be read, or a filter that cannot be honoured.
 bool findings_find(struct findings *findings, struct query_context *asked, struct err *err);
+
+// The figures of a finding of several processes that can be added up, and their sums. Returns how
+// many there are; of one process none.
+size_t findings_together(const struct finding *finding,
+			 struct findings_figure sums[FINDINGS_FIGURES_MAX]);
 void findings_fini(struct findings *findings); // accepts { 0 }
 
 // What a call that begins a block of this size, and one that ends it, take in a process, in ns of

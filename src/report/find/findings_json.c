@@ -40,14 +40,42 @@ static void add_link(const struct findings *findings, const struct finding *find
 	}
 }
 
+static void write_numbers(struct json *json, const char *key, const struct findings_figure *figures,
+			  size_t count)
+{
+	json_kv_object(json, key);
+	for (size_t i = 0; i < count; i++)
+		json_kv_u64(json, figures[i].key, figures[i].value);
+	json_object_end(json);
+}
+
+// Of several processes with the same finding: their sums, and what each has.
+static void write_shares(const struct findings *findings, struct json *json,
+			 const struct finding *finding)
+{
+	struct findings_figure sums[FINDINGS_FIGURES_MAX];
+
+	write_numbers(json, "together", sums, findings_together(finding, sums));
+	json_kv_array(json, "processes");
+	for (size_t i = 0; i < finding->shares_count; i++) {
+		const struct findings_share *share = &finding->shares[i];
+		const struct trace_process *process =
+			reader_process(findings->asked->reader, share->process);
+
+		json_object_begin(json);
+		json_kv_u64_if(json, "process", process, process ? process->pid : 0);
+		json_kv_u64(json, "process_id", share->process);
+		write_numbers(json, "figures", share->figures, share->figures_count);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
 // What a finding would save at the peak and what at the end are two keys: they must not be added
 // up.
 static void write_figures(struct json *json, const struct finding *finding)
 {
-	json_kv_object(json, "figures");
-	for (size_t i = 0; i < finding->figures_count; i++)
-		json_kv_u64(json, finding->figures[i].key, finding->figures[i].value);
-	json_object_end(json);
+	write_numbers(json, "figures", finding->figures, finding->figures_count);
 	json_kv_object(json, "saves");
 	json_kv_u64_if(json, "peak_bytes", finding->saves_bytes > 0 && !finding->at_end,
 		       finding->saves_bytes);
@@ -97,6 +125,7 @@ static void write_finding(const struct findings *findings, struct json *json,
 	json_kv_u64(json, "from_ns", finding->from_ns);
 	json_kv_u64(json, "to_ns", finding->to_ns);
 	write_figures(json, finding);
+	write_shares(findings, json, finding);
 	query_write_place(findings->asked, json, finding->process, finding->stack);
 	write_other(findings, json, finding);
 	json_object_end(json);

@@ -465,6 +465,65 @@ struct held {
 	uint64_t stack_bytes, bytes;
 };
 
+// What a line of the source is at one address: it may allocate at several.
+struct source {
+	const struct symbol *symbols; // innermost first; of names
+	size_t count;
+	uint32_t line;
+};
+
+struct sources {
+	struct source *list; // owned
+	size_t count, capacity;
+	struct index_set set;
+};
+
+static bool is_source(const void *context, uint32_t position, const void *key)
+{
+	const struct sources *sources = context;
+	const struct source *one = &sources->list[position], *other = key;
+
+	if (one->count != other->count)
+		return false;
+	for (size_t i = 0; i < one->count; i++)
+		if (one->symbols[i].line != other->symbols[i].line ||
+		    strcmp(one->symbols[i].function, other->symbols[i].function) != 0 ||
+		    strcmp(one->symbols[i].file, other->symbols[i].file) != 0)
+			return false;
+	return true;
+}
+
+// findings_line, but the same for all addresses of a function that are of one line of its source,
+// inline callers included. Where no line is known it is that of the address.
+static uint32_t source_line(struct findings *findings, struct sources *sources, stack_id stack)
+{
+	const struct reader *reader = findings->asked->reader;
+	struct source source = { .line = findings_line(findings, stack) };
+	uint64_t hash = 0;
+	uint32_t at;
+
+	// Beyond frames are scripts' lines, which are by source.
+	if (!source.line || source.line >= reader_frames_count(reader))
+		return source.line;
+	source.symbols = names_find(findings->asked->names, source.line, &source.count);
+	for (size_t i = 0; i < source.count; i++) {
+		const struct symbol *symbol = &source.symbols[i];
+
+		if (!symbol->function || !symbol->file || !symbol->line)
+			return source.line;
+		hash = index_set_hash((const uint64_t[]){ hash, symbol->line,
+							  index_set_hash_text(symbol->function),
+							  index_set_hash_text(symbol->file) },
+				      4);
+	}
+	at = index_set_put(&sources->set, hash, is_source, sources, &source,
+			   (uint32_t)sources->count);
+	ASSERT(at <= sources->count);
+	if (at == sources->count)
+		*MEM_ADD(sources->list, sources->count, sources->capacity) = source;
+	return sources->list[at].line;
+}
+
 SORT_ORDER(by_line, struct held, SORT_RISES(line), SORT_RISES(family), SORT_RISES(process))
 
 // Sums of equal line and process; returns how many.
@@ -540,6 +599,7 @@ bool findings_processes(struct findings *findings, const struct findings_kind *k
 	size_t sites_count, count = 0;
 	const struct heap_site *sites = heap_sites(findings->facts->heap, &sites_count);
 	struct held *list = mem_alloc(sites_count + 1, sizeof *list);
+	struct sources sources = { 0 };
 
 	for (size_t i = 0; i < sites_count; i++) {
 		const struct trace_process *process = reader_process(reader, sites[i].process);
@@ -549,7 +609,7 @@ bool findings_processes(struct findings *findings, const struct findings_kind *k
 			continue;
 		ASSERT(count <= i);
 		list[count++] = (struct held){
-			.line = findings_line(findings, sites[i].stack),
+			.line = source_line(findings, &sources, sites[i].stack),
 			.family = findings_family(reader, sites[i].process),
 			.process = sites[i].process,
 			.stack = sites[i].stack,
@@ -564,7 +624,8 @@ bool findings_processes(struct findings *findings, const struct findings_kind *k
 			last++;
 		judge_held(findings, kind, list, first, last);
 	}
-	mem_free(list);
+	MEM_FREE(list, sources.list);
+	index_set_fini(&sources.set);
 	return true;
 }
 

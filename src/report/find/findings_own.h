@@ -177,6 +177,10 @@ void findings_figure(struct finding *finding, const char *key, const char *label
 void findings_command(const struct findings *findings, struct finding *finding, const char *verb,
 		      const char *options, bool window, bool frame);
 
+// Make one of findings that processes of one program have in common (findings_alike.c).
+void findings_fold_alike(struct findings *findings);
+void findings_free_texts(struct finding *finding);
+
 // Not looked for, as printf would write why.
 void findings_miss(struct findings *findings, const struct findings_kind *kind, const char *format,
 		   ...) __attribute__((format(printf, 3, 4)));

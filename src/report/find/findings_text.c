@@ -113,10 +113,14 @@ static void write_saves(struct paper *paper, const struct finding *finding)
 static void write_finding(struct stack_text *stacks, const struct finding *finding)
 {
 	struct paper *paper = stacks->paper;
-	struct str figures = { 0 };
+	struct findings_figure sums[FINDINGS_FIGURES_MAX];
+	size_t sums_count = findings_together(finding, sums);
+	struct str figures = { 0 }, together = { 0 };
 
 	for (size_t i = 0; i < finding->figures_count; i++)
 		add_figure(&figures, &finding->figures[i]);
+	for (size_t i = 0; i < sums_count; i++)
+		add_figure(&together, &sums[i]);
 	paper_format(paper, PAPER_BOLD, "%s#%u", finding->kind->id, finding->number);
 	paper_format(paper, finding->kind->class >= FINDINGS_PROBLEM ? PAPER_WARNING : PAPER_DIM,
 		     "  %s, %s\n", findings_class_words[finding->kind->class],
@@ -125,6 +129,8 @@ static void write_finding(struct stack_text *stacks, const struct finding *findi
 	write_part(paper, "why", finding->why);
 	if (figures.length)
 		write_part(paper, "figures", str_get(&figures));
+	if (together.length)
+		write_part(paper, "together", str_get(&together));
 	write_stack(stacks, "stack", finding->process, finding->stack);
 	if (finding->other_role)
 		write_stack(stacks, finding->other_role, finding->process, finding->other_stack);
@@ -132,7 +138,7 @@ static void write_finding(struct stack_text *stacks, const struct finding *findi
 	write_saves(paper, finding);
 	write_label(paper, "see");
 	sink_format(paper->sink, "tidemark %s\n\n", finding->command);
-	str_fini(&figures);
+	STR_FINI(&figures, &together);
 }
 
 // Whether an earlier kind was not looked for by the same reason, and has named this one too.
