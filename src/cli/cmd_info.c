@@ -237,16 +237,20 @@ static void print_allocators(const struct trace_process *process, int indent)
 }
 
 // Where its frames are not read, stacks have the interpreter's own functions in their place.
-static void print_interpreter(const struct trace_process *process, int indent)
+static void print_interpreter(const struct reader *reader, const struct trace_process *process,
+			      int indent)
 {
-	const char *heap;
+	const char *heap, *jit;
 
 	if (!process->interpreter)
 		return;
 	printf("%*s", indent, "");
 	print_plain(process->interpreter);
-	printf(process->interpreter_read ? ", its functions are in the stacks\n"
-					 : ", by its own functions\n");
+	jit = own_heap_jit(reader, process);
+	printf("%s%s%s\n",
+	       process->interpreter_read ? ", its functions are in the stacks"
+					 : ", by its own functions",
+	       jit ? "; " : "", jit ? jit : "");
 	heap = own_heap_of(process);
 	if (heap)
 		printf("%*s%s\n", indent + 2, "", heap);
@@ -284,7 +288,7 @@ static void print_process(const struct info *info, const struct trace_process *p
 	       info->process_threads[process->id] == 1 ? "" : "s");
 	printf("  %s events\n", STR_COUNT(info->process_events[process->id]));
 	print_allocators(process, 2 * (depth < 20 ? depth : 20) + 11);
-	print_interpreter(process, 2 * (depth < 20 ? depth : 20) + 11);
+	print_interpreter(info->reader, process, 2 * (depth < 20 ? depth : 20) + 11);
 	print_memory(process, 2 * (depth < 20 ? depth : 20) + 11);
 	print_elsewhere(process, 2 * (depth < 20 ? depth : 20) + 11);
 }

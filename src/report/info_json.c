@@ -150,6 +150,7 @@ static void json_processes(struct json *json, const struct info *info)
 		json_allocators(json, process);
 		json_kv_text(json, "interpreter", process->interpreter);
 		json_kv_bool(json, "interpreter_read", process->interpreter_read);
+		json_kv_text(json, "interpreter_advice", own_heap_jit(info->reader, process));
 		json_kv_text(json, "own_heap", own_heap_of(process));
 		json_kv_u64_if(json, "rss_max_bytes", process->rss_max_bytes > 0,
 			       process->rss_max_bytes);

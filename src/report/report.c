@@ -249,6 +249,22 @@ static struct report_stacks count_incomplete(struct report *report)
 	return incomplete;
 }
 
+// The name of a selected runtime whose functions would be in the stacks with record --jit. NULL:
+// there is none.
+static const char *wants_jit(const struct report *report)
+{
+	const struct query_context *asked = report->asked;
+
+	for (process_id id = 0; id < reader_processes_count(asked->reader); id++) {
+		const struct trace_process *process = reader_process(asked->reader, id);
+
+		if (query_has_process(&asked->selection.query, id) &&
+		    own_heap_jit(asked->reader, process))
+			return process->interpreter;
+	}
+	return NULL;
+}
+
 // What the trace itself does not say well.
 static void warn_of_damage(struct report *report)
 {
@@ -279,12 +295,17 @@ static void warn_of_damage(struct report *report)
 				   "recorded: outer callers are missing",
 				   STR_COUNT(incomplete.deep),
 				   incomplete.deep == 1 ? " has" : "s have");
-	if (incomplete.unproven)
+	if (incomplete.unproven) {
+		const char *runtime = wants_jit(report);
+
 		query_context_warn(asked,
 				   "%s allocation%s a stack that is not proven whole: it passes "
-				   "code without unwind tables, and callers may be missing",
+				   "code without unwind tables, and callers may be missing%s%s%s",
 				   STR_COUNT(incomplete.unproven),
-				   incomplete.unproven == 1 ? " has" : "s have");
+				   incomplete.unproven == 1 ? " has" : "s have",
+				   runtime ? " (what " : "", runtime ? runtime : "",
+				   runtime ? " generates has names with record --jit)" : "");
+	}
 }
 
 // A snapshot has what lived; sums of all that was ever allocated are not of one moment.

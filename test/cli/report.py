@@ -644,6 +644,22 @@ def own_heaps_are_in_json_as_they_are_in_text():
 
 
 @test
+def a_runtime_that_generates_code_is_told_to_be_recorded_with_jit():
+    for interpreter, value, options, exe, said in (
+            ("node", 0, "", "/usr/bin/node", True), ("java", 0, "", "/opt/java", True), ("python 3.14.0", 0, "", "/py", True),
+            (".NET 8.0", 0, "", "/app", True), ("node", 0, "jit", "/usr/bin/node", False), ("python 3.12.1", 1, "", "/py", False),
+            ("python 3.11.2", 0, "", "/py", False), ("ruby 3.1.2", 0, "", "/ruby", False), ("node", 0, "", "C:\\\\node.exe", False)):
+        assemble("jit", f'trace options="{options}"\nprocess p pid=1 exe="{exe}"\nthread t p\nframe f1 0x10\n'
+                 f'stack s1 flags=1 f1\n@0 interpreter p value={value} "{interpreter}"\n@1 t malloc s1 0x10 500\nend\n')
+        shown = " ".join(run("info", "jit.tide").stdout.split())
+        text = " ".join(run("report", "jit.tide").stdout.split())
+        assert said == ("record --jit has its functions in the stacks" in shown), (interpreter, shown)
+        assert said == (f"(what {interpreter} generates has names with record --jit)" in text), (interpreter, text)
+        [process] = json.loads(run("info", "--json", "jit.tide").stdout)["processes"]
+        assert said == (process["interpreter_advice"] is not None), process
+
+
+@test
 def a_peak_of_processes_whose_ends_may_be_late_says_so():
     """Only where such a process may have been gone at the peak."""
     for late, again, ended, said in ((True, "", "310ms", 1), (False, "", "310ms", 0), (True, "@300ms u malloc 0x2000 10\n", "310ms", 0),

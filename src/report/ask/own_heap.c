@@ -5,8 +5,11 @@
 #include "report/ask/own_heap.h"
 
 #include "base/mem.h"
+#include "report/ask/cautions.h"
 #include "report/ask/wrappers.h"
+#include "trace/defs.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -43,6 +46,25 @@ const char *own_heap_of(const struct trace_process *process)
 				       ? go
 				       : heaps[i].heap;
 	return NULL;
+}
+
+// CPython writes names for perf since 3.12. Of Linux alone, where the program's path begins with a
+// slash.
+const char *own_heap_jit(const struct reader *reader, const struct trace_process *process)
+{
+	static const char *const begins[] = { "node", "java", ".NET" };
+	unsigned minor = 0;
+	bool generates;
+
+	ASSERT(reader && process);
+	if (!process->interpreter || process->interpreter_read || *process->exe != '/' ||
+	    cautions_is_import(reader_info(reader)) ||
+	    defs_has_word(reader_info(reader)->options, "jit"))
+		return NULL;
+	generates = sscanf(process->interpreter, "python 3.%u", &minor) == 1 && minor >= 12;
+	for (size_t i = 0; i < sizeof(begins) / sizeof(*begins); i++)
+		generates |= strncmp(process->interpreter, begins[i], strlen(begins[i])) == 0;
+	return generates ? "record --jit has its functions in the stacks" : NULL;
 }
 
 // "" begins itself alone.

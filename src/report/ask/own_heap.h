@@ -11,6 +11,11 @@
 // "V8's heap as mappings (window --layer vm --by heap)". NULL: the process has none that is known.
 const char *own_heap_of(const struct trace_process *process);
 
+// How the functions of a runtime that generates code come into the stacks: "record --jit has its
+// functions in the stacks". NULL: they are there, or the recording has been made so, or nothing is
+// known that would do.
+const char *own_heap_jit(const struct reader *reader, const struct trace_process *process);
+
 // Whose heap it is that a stack maps memory for, by the function of a runtime that asks for it:
 // "V8 heap". NULL: nobody's that is known. Of the program's own mappings (SPACE_PROGRAM) only.
 const char *own_heap_mapped(struct names *names, const struct trace_process *process,
