@@ -7,6 +7,8 @@
 // input ends. The main thread has words on its stack that lead to the recorder, so that it is not
 // gone at once. It must be true that the address was given out once, and that one block of 7777
 // bytes lives at the end. Realloc is given one of 7778 bytes.
+#include "room.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -16,42 +18,17 @@
 #include <string.h>
 #include <unistd.h>
 
-enum {
-	AWAITED = 7777,
-	OTHER = 7778,
-	CODE_BYTES = 5,
-	HEAD_BYTES = 64,
-	ROOM_BYTES = 1 << 22,
-	NAP_US = 200
-};
+enum { AWAITED = 7777, OTHER = 7778, CODE_BYTES = 5, NAP_US = 200 };
 
-static _Alignas(HEAD_BYTES) char room[ROOM_BYTES];
-static _Atomic size_t taken;
 static void *_Atomic spare;
 static _Atomic int holds, within;
-
-static void *get(size_t size)
-{
-	size_t bytes = (size + 2 * HEAD_BYTES - 1) / HEAD_BYTES * HEAD_BYTES;
-	char *block = room + atomic_fetch_add(&taken, bytes);
-
-	if (block + bytes > room + ROOM_BYTES)
-		_exit(98);
-	*(size_t *)(void *)block = size;
-	return block + HEAD_BYTES;
-}
-
-static size_t *size_of(void *block)
-{
-	return (size_t *)(void *)((char *)block - HEAD_BYTES);
-}
 
 static void *get_awaited(size_t size)
 {
 	void *block = NULL;
 
 	if (size != AWAITED || !holds)
-		return get(size);
+		return room_get(size);
 	within = 1;
 	while (!(block = atomic_exchange(&spare, NULL)))
 		usleep(NAP_US);
@@ -70,7 +47,7 @@ void *malloc(size_t size)
 
 void free(void *block)
 {
-	if (block && *size_of(block) == AWAITED)
+	if (block && *room_size(block) == AWAITED)
 		spare = block;
 }
 
@@ -86,7 +63,7 @@ void *realloc(void *block, size_t size)
 	void *other = get_awaited(size);
 
 	if (block)
-		memcpy(other, block, *size_of(block) < size ? *size_of(block) : size);
+		memcpy(other, block, *room_size(block) < size ? *room_size(block) : size);
 	return other;
 }
 
