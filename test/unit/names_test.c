@@ -92,7 +92,7 @@ TEST(names_file_is_the_last_part_of_a_path)
 	CHECK_STR("", names_file(""));
 	CHECK_STR("svc.exe", names_file("Z:\\work\\svc.exe"));
 	CHECK_STR("svc.exe", names_file("\\\\server\\share/bin\\svc.exe"));
-	CHECK_STR("svc.cpp", names_file("D:/work/src/svc.cpp"));
+	CHECK_STR("svc.cpp", names_file("D:/build/src/svc.cpp"));
 	CHECK_STR("svc.cpp", names_file("src\\svc.cpp"));
 	CHECK_STR("a\\b", names_file("/tmp/a\\b"));
 }

@@ -40,7 +40,7 @@ TEST(query_finds_programs_of_windows_by_the_last_part_without_case)
 {
 	struct reader *reader = assembled_open(
 		"process a pid=304 exe=\"Z:\\\\work\\\\Faults.exe\" arg=\"bin\\\\run.exe\"\n"
-		"process b pid=340 exe=\"/work/Faults.exe\"\n"
+		"process b pid=340 exe=\"/srv/Faults.exe\"\n"
 		"end\n");
 	static const struct {
 		const char *word;
@@ -50,7 +50,7 @@ TEST(query_finds_programs_of_windows_by_the_last_part_without_case)
 		{ "faults.EXE", true, false },
 		{ "z:\\work\\faults.exe", true, false },
 		{ "run.exe", true, false },
-		{ "/work/Faults.exe", false, true },
+		{ "/srv/Faults.exe", false, true },
 	};
 
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
