@@ -28,6 +28,9 @@
 // ways have to be understood, or the function that was called has to make room for just as much as
 // it begins.
 //
+// Go's C runs on another stack than the goroutine that called it (learn_switches), whose outermost
+// frame returns to where nothing has called (learn_is_goexit).
+//
 // What is not understood ends a way, and without any end that says so nothing is learned: the frame
 // stays a guess, and the stack is marked. Of 32 bits nothing is learned.
 #include "recorder/capture.h"
@@ -566,7 +569,7 @@ static bool learn_sets_up(struct learn_frame *frame, uintptr_t function)
 
 // Whether that is in Go's goexit, where each goroutine returns to as if it had been called there:
 // nop; call …; nop, of which the second is returned to. Go's functions begin at multiples of 32.
-static bool learn_begins_goroutine(struct learn_frame *frame, uintptr_t pc)
+static bool learn_is_goexit(struct learn_frame *frame, uintptr_t pc)
 {
 	enum { BYTES = 6, ALIGN = 32 };
 	const uint8_t *at = (const uint8_t *)pc;
@@ -599,7 +602,7 @@ static bool learn_is_return(struct learn_frame *frame, uintptr_t slot, uintptr_t
 		if (at[-(int)bytes] == 0xff && (at[1 - (int)bytes] >> 3 & 7) == 2)
 			return true;
 	}
-	return learn_begins_goroutine(frame, back);
+	return learn_is_goexit(frame, back);
 }
 
 // Whether the word after the one at rbp is a return address, and its call can have led here.
@@ -764,13 +767,13 @@ unwind_rule unwind_learn(unwind_rule rule, uint64_t key, uintptr_t, uintptr_t sp
 	recording_lock(&recording_state->code_lock);
 	place = codemap_find(frame.pc - 1);
 	if (place.module)
-		proven = learn_begins_goroutine(&frame, frame.pc) ? unwind_make(UNWIND_END, 0, id)
-								  : learn_switches(&frame, id);
+		proven = learn_is_goexit(&frame, frame.pc) ? unwind_make(UNWIND_END, 0, id)
+							   : learn_switches(&frame, id);
 	// One is coming: a library, and nothing lasts there.
 	called = !proven && !place.coming && learn_by_call(&frame);
 	// A goroutine's first frame often has no end. Where it returns to is nowhere else.
-	if (called && (learn_begins_goroutine(&frame, ((const uintptr_t *)frame.rbp)[1]) ||
-		       learn_by_code(&frame)))
+	if (called &&
+	    (learn_is_goexit(&frame, ((const uintptr_t *)frame.rbp)[1]) || learn_by_code(&frame)))
 		proven = unwind_make_saving(UNWIND_RBP, 2 * UNWIND_WORD, -2 * UNWIND_WORD, id);
 	// What code says without regard to where rbp is now, it says again. Generated code is
 	// replaced, and nothing says when.

@@ -485,10 +485,10 @@ static void write_question(struct page *page, enum sites_question question)
 		     by_count ? error : "", sites, paper_plural(list.count + list.rest_count));
 	sheet = sheet_in_text(&page->stacks, 3);
 	report_rows(page->report, question, question + 1, &sheet);
-	if (question == SITES_LIVE_AT_EXIT)
+	if (question == SITES_LIVE_AT_EXIT) {
 		write_runtime(page, &list);
-	if (question == SITES_LIVE_AT_EXIT)
 		write_interpreter(page, &list);
+	}
 	sink_text(page->paper.sink, "\n");
 	sites_list_fini(&list);
 }
