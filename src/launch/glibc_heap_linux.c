@@ -326,9 +326,27 @@ struct glibc_heap_tls {
 	uint32_t threads, blocks;
 };
 
+// Whether a word beside the one at `at` is the address of an arena: the thread's own. Of malloc.c's
+// thread-local variables one is the tcache, one the arena, and the third is a byte.
+static bool glibc_heap_arena_near(const struct glibc_heap_walk *walk, uint64_t at)
+{
+	uint64_t words[2 * GLIBC_HEAP_TLS_NEAR + 1], heap_bytes = walk->layout->heap_bytes;
+	size_t count = sizeof(words) / sizeof(*words);
+
+	ASSERT((heap_bytes & (heap_bytes - 1)) == 0); // a heap begins at a multiple of it
+	if (!glibc_heap_words(walk, at - walk->word * GLIBC_HEAP_TLS_NEAR, words, count))
+		return false;
+	for (size_t i = 0; i < count; i++)
+		if (words[i] == walk->main ||
+		    map_find(&walk->heaps, words[i] & ~(heap_bytes - 1)))
+			return true;
+	return false;
+}
+
 // A tcache is found by what it must be: a block of the right size, whose counts agree with its
-// lists. Each of `most` words below the thread pointer is tried, as far as they can be read; by
-// chance none is one in all threads.
+// lists, with an arena beside its pointer: a block of zeros agrees, too, and the program may have
+// one in a thread-local variable of its own. Each of `most` words below the thread pointer is
+// tried, as far as they can be read; by chance none is one in all threads.
 static void glibc_heap_look_for_tcache(struct glibc_heap_walk *walk, uint64_t base, size_t most,
 				       struct glibc_heap_tls *seen)
 {
@@ -338,8 +356,11 @@ static void glibc_heap_look_for_tcache(struct glibc_heap_walk *walk, uint64_t ba
 		if (!glibc_heap_words(walk, base - walk->word * below, words, GLIBC_HEAP_TLS_PART))
 			return;
 		for (size_t i = 0; i < GLIBC_HEAP_TLS_PART; i++) {
+			uint64_t at = base - walk->word * (below - i);
 			unsigned found = glibc_heap_read_tcache(walk, words[i], NULL);
 
+			if (found && !glibc_heap_arena_near(walk, at))
+				continue;
 			seen[below - i].threads += found > 0;
 			seen[below - i].blocks += found > 0 ? found - 1 : 0;
 		}

@@ -44,6 +44,7 @@ enum {
 	GLIBC_HEAP_TLS_WORDS = 1024,     // below the thread pointer
 	GLIBC_HEAP_TLS_WORDS_MAX = 1 << 16,
 	GLIBC_HEAP_TLS_PART = 128,     // that are read at once
+	GLIBC_HEAP_TLS_NEAR = 2,       // on either side of a tcache's pointer
 	GLIBC_HEAP_TCACHE_BINS = 64,   // lists of a thread's own, one a size
 	GLIBC_HEAP_MANGLED_SINCE = 32, // 2.32: links of lists are mixed with their place
 	GLIBC_HEAP_WIDE_SINCE = 30,    // 2.30: counts of a tcache have 16 bits

@@ -17,9 +17,12 @@
 enum { SMALL = 4000, LARGE = 200, HUGE_BLOCKS = 800, SETS_MAX = 64 };
 
 struct set {
-	void *small[SMALL], *large[LARGE], *huge[HUGE_BLOCKS], *aligned[32], *mapped[32];
+	void *small[SMALL], *large[LARGE], *huge[HUGE_BLOCKS], *aligned[32], *mapped[32], *zeros;
 	int ends;
 };
+
+// Looks like an empty tcache: of its size, and all zeros.
+static __thread void *decoy;
 
 static pthread_barrier_t filled, over;
 static struct set sets[SETS_MAX];
@@ -32,6 +35,7 @@ static void drop(void **block)
 
 static void fill(struct set *set, uint32_t random, int huge)
 {
+	set->zeros = decoy = calloc(1, 64 * (2 + sizeof(void *)));
 	for (int i = 0; i < SMALL; i++) {
 		random = random * 1664525 + 1013904223;
 		set->small[i] = malloc(random >> 16 & (i % 3 ? 0x7f : 0x7ff));
@@ -62,6 +66,7 @@ static void fill(struct set *set, uint32_t random, int huge)
 
 static void empty(struct set *set)
 {
+	drop(&set->zeros);
 	for (int i = 0; i < SMALL; i++)
 		drop(&set->small[i]);
 	for (int i = 0; i < LARGE; i++)
