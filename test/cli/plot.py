@@ -165,6 +165,19 @@ def resident_memory_is_drawn_as_it_was_sampled():
 
 
 @test
+def resident_memory_is_not_0_before_it_was_measured():
+    with open("late.txt", "w", encoding="utf-8") as file:
+        file.write(TEXT.replace("@0 rss p1 value=1048576\n", "", 1))
+    run("dump", "--assemble", "late.txt", "-o", "late.tide")
+    resident = plot("rss", path="late.tide")["resident"]
+    assert resident[0] == (250e6, 3145728) and resident[-1] == (1e9, 0), resident
+    resident = plot("rss", "--from", "300ms", path="late.tide")["resident"]
+    assert resident[0] == (300e6, 3145728), resident
+    early = run("plot", "late.tide", "rss", "--to", "200ms", "-o", "early.svg", "--force", check=2)
+    assert "no samples of resident memory before this window's end" in early.stderr, early.stderr
+
+
+@test
 def a_snapshot_is_drawn_in_its_time_and_behind_the_beginning_of_the_window():
     snapshot = "snapshot p1 reason=growth at={0} began=0 ended=0 page=4096 rss={1} rss-max={1} cost=1\n"
     with open("s.txt", "w", encoding="utf-8") as file:

@@ -173,6 +173,7 @@ struct residence {
 	size_t capacity;
 	uint64_t total;
 	size_t samples;
+	bool known;  // a sample was there: before it, no level is known
 	bool inside; // the curve has begun
 };
 
@@ -194,18 +195,29 @@ static bool residence_note(struct residence *residence, const struct query_conte
 	    !query_has_process(&asked->selection.query, note->process))
 		return false;
 	residence->samples += note->kind == residence->kind;
+	residence->known |= note->kind == residence->kind;
 	residence_set(residence, note->process, note->kind == residence->kind ? note->value : 0);
 	return true;
 }
 
-// Before anything of the window's time changes the level, the curve begins with it.
+// Before anything of the window's time changes the level, the curve begins with it. Where none is
+// known by then it begins with the first sample, and is no 0 until there.
 static void begin_curve(struct chart_curve *curve, const struct query_context *asked,
 			struct residence *residence, uint64_t time_ns)
 {
 	if (residence->inside || time_ns < asked->from_ns)
 		return;
 	residence->inside = true;
-	chart_add_point(curve, (double)asked->from_ns, (double)residence->total);
+	if (residence->known)
+		chart_add_point(curve, (double)asked->from_ns, (double)residence->total);
+}
+
+// The level as it is from here on, if it lies in the window and is known.
+static void extend_curve(struct chart_curve *curve, const struct residence *residence,
+			 uint64_t time_ns)
+{
+	if (residence->inside && residence->known)
+		chart_add_point(curve, (double)time_ns, (double)residence->total);
 }
 
 // Snapshots until a time are samples too: the peak lies before memory is given back, where one is
@@ -224,8 +236,8 @@ static void add_snapshots(struct chart_curve *curve, const struct query_context 
 			continue;
 		begin_curve(curve, asked, residence, time_ns);
 		residence_set(residence, one->process, one->rss_bytes);
-		if (residence->inside)
-			chart_add_point(curve, (double)time_ns, (double)residence->total);
+		residence->known = true;
+		extend_curve(curve, residence, time_ns);
 	}
 }
 
@@ -243,13 +255,13 @@ static void add_resident(struct chart *chart, struct query_context *asked,
 			break;
 		add_snapshots(curve, asked, residence, &next, note.time_ns);
 		begin_curve(curve, asked, residence, note.time_ns);
-		if (residence_note(residence, asked, &note) && residence->inside)
-			chart_add_point(curve, (double)note.time_ns, (double)residence->total);
+		if (residence_note(residence, asked, &note))
+			extend_curve(curve, residence, note.time_ns);
 	}
 	reader_rewind(asked->reader);
 	add_snapshots(curve, asked, residence, &next, asked->to_ns);
 	begin_curve(curve, asked, residence, asked->to_ns);
-	chart_add_point(curve, (double)asked->to_ns, (double)residence->total);
+	extend_curve(curve, residence, asked->to_ns);
 }
 
 // Whether any of the selected processes has samples of that kind.
@@ -290,7 +302,9 @@ bool plot_time_rss(struct chart *chart, struct query_context *asked,
 	}
 	if (samples == 0)
 		return err_set(err, ERR_USAGE, "the trace has no samples of resident memory%s",
-			       query_narrows(&asked->selection.query) ? " of these processes" : "");
+			       query_narrows(&asked->selection.query) ? " of these processes"
+			       : asked->to_ns < asked->duration_ns    ? " before this window's end"
+								      : "");
 	return add_layer(chart, asked, WINDOW_HEAP, "live in the heap", options, err);
 }
 

@@ -545,7 +545,8 @@ export class TimelinePart {
 		}
 		for (const [line, colour] of [[strip.line, colours[strip.id as "heap"]], [strip.row, colours.select], [strip.other, colours.other]] as const) {
 			if (!line) continue;
-			const points: [number, number][] = [[this.x(line.from_ns), y(line.start_bytes)]];
+			// Before the first measurement of resident memory there is no line.
+			const points: [number, number][] = line.layer === "rss" ? [] : [[this.x(line.from_ns), y(line.start_bytes)]];
 			const width = (line.to_ns - line.from_ns) / line.buckets;
 			line.peak_bytes.forEach((value, i) => {
 				if (value === null) return;
