@@ -28,6 +28,18 @@ static bool has_peaks(const struct report *report, const struct paper *paper)
 	return paper->width >= WIDTH_PEAK && report_knows(report, SITES_PEAK);
 }
 
+// What a program has written over its arguments (setproctitle) is no path, whatever paths are in it:
+// "sshd: /usr/sbin/sshd -D [listener]", "/usr/lib/chromium/chromium --type=gpu --dir=/tmp".
+static const char *process_word(const struct trace_process *process)
+{
+	const char *text = process->args[0];
+	size_t length = strlen(process->exe), before = strcspn(text, " ");
+
+	if (length > 0 && strncmp(text, process->exe, length) == 0)
+		return text + (names_file(process->exe) - process->exe);
+	return text[before] && strcspn(text, "/\\") > before ? text : names_file(text);
+}
+
 // Program and arguments as one line.
 static void describe_process(const struct trace_process *process, struct str *text)
 {
@@ -36,7 +48,7 @@ static void describe_process(const struct trace_process *process, struct str *te
 		str_add(text, names_file(process->exe));
 	for (uint32_t i = 0; i < process->args_count; i++)
 		str_format(text, "%s%s", i ? " " : "",
-			   i ? process->args[i] : names_file(process->args[i]));
+			   i ? process->args[i] : process_word(process));
 	if (process->start == TRACE_START_FORK)
 		str_add(text, " (forked)");
 	if (process->start == TRACE_START_ATTACH)

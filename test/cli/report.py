@@ -33,6 +33,26 @@ def family():
     return path
 
 
+# ---- processes ----
+
+@test
+def a_title_that_a_program_gives_itself_is_shown_from_its_beginning():
+    """Of a path the last part is shown; a title has paths in it, and is none."""
+    path = assemble("titles", """\
+process a pid=101 exe="/usr/sbin/nginx" arg="/usr/sbin/nginx" arg="-c" arg="/etc/a.conf"
+process b pid=102 parent=a start=fork exe="/usr/sbin/nginx" arg="nginx: of /a"
+process c pid=103 parent=a exe="/opt/chat" arg="/opt/chat --dir=/tmp"
+process d pid=104 parent=a exe="" arg="/opt/My Programs/run"
+thread t a tid=101
+stack s "main"
+@10 t malloc s 0x1000 100
+@20 end a exit=0
+end
+""")
+    shown = re.findall(r"10\d  (.*?)  +\d", run("report", path).stdout)
+    assert shown == ["nginx -c /etc/a.conf", "nginx: of /a (forked)", "chat --dir=/tmp", "run"], shown
+
+
 # ---- rows of several processes ----
 
 @test
