@@ -268,7 +268,8 @@ const char *info_seen_how(const struct trace_allocator *allocator)
 		[TRACE_SEEN_DEBUG] = "by patched entries that its debug file names",
 		[TRACE_SEEN_STRIPPED] = "not seen, if there is one: the executable is stripped and "
 					"asks for no malloc of others",
-		[TRACE_SEEN_OPERATORS] = "new and delete of its own in place of the C++ library's",
+		[TRACE_SEEN_OPERATORS] = "new and delete of its own in place of the C++ library's; "
+					 "recorded is what they ask malloc for",
 	};
 
 	if (allocator->seen == TRACE_SEEN_STRIPPED && strcmp(allocator->name, "unknown") != 0)

@@ -546,6 +546,51 @@ static void tell_slabs(const struct report *report, own_heap_tell *tell, void *c
 	}
 }
 
+// No row came by operators that the program has of its own: what they hand out is not malloc's, or
+// they jump to malloc as the last that they do, and are in no stack.
+static bool is_without(const struct report *report, const char *operators)
+{
+	const struct sites *sites = &report->sites;
+
+	for (size_t i = 0; i < sites->count; i++)
+		if (own_heap_by_operators(report->asked->names, sites->rows[i].stack, operators))
+			return false;
+	return true;
+}
+
+// Each file with such operators once. Filters would leave out rows that came by them.
+static void tell_operators(const struct report *report, own_heap_tell *tell, void *context)
+{
+	const struct reader *reader = report->asked->reader;
+	const char **files = NULL;
+	size_t count = 0, capacity = 0;
+	struct str text = { 0 };
+
+	if (!query_context_selects_all(report->asked))
+		return;
+	for (process_id id = 0; id < reader_processes_count(reader); id++) {
+		const char *file = own_heap_operators(reader_process(reader, id));
+		size_t i = 0;
+
+		while (file && i < count && strcmp(files[i], file) != 0)
+			i++;
+		if (!file || i < count)
+			continue;
+		*MEM_ADD(files, count, capacity) = file;
+		if (!is_without(report, file))
+			continue;
+		str_clear(&text);
+		str_format(&text,
+			   "operators new and delete of %s's own, by which no site came that is "
+			   "listed: what they hand out from elsewhere than malloc is in no figure "
+			   "(the pools of tidemark.h record it)",
+			   names_file(file));
+		tell(context, &(struct report_own_heap){ .text = str_get(&text) });
+	}
+	mem_free(files);
+	str_fini(&text);
+}
+
 // Slabs are looked for among the rows: so is said what they are.
 void report_own_heaps(const struct report *report, own_heap_tell *tell, void *context)
 {
@@ -569,6 +614,7 @@ void report_own_heaps(const struct report *report, own_heap_tell *tell, void *co
 	if (others)
 		tell_outside(report, tell, context);
 	tell_slabs(report, tell, context);
+	tell_operators(report, tell, context);
 }
 
 // Pools that nothing was taken from, or that the filters leave out, are passed over.

@@ -652,6 +652,20 @@ def on_windows_a_heap_is_named_by_the_same_rules_past_the_system_s_unnamed_code(
 
 
 @test
+def operators_of_the_program_s_own_that_nothing_came_by_are_said():
+    for value, module, frame, filters, said in (
+            (6, "/opt/game", "main", (), "game's own"), (6, "/opt/game", "operator new(unsigned long)", (), None),
+            (6, "/lib/libfoo.so", "operator new(unsigned long)", (), "game's own"), (2, "/opt/game", "main", (), None),
+            (6, "/opt/game", "main", ("--size", ">1"), None)):
+        assemble("operators", 'process p pid=1 exe="/opt/game"\nprocess q pid=2 exe="/opt/game"\nthread t p\n'
+                 f'module a p 0x10000-0x20000 "{module}"\nframe f a 0x10100\nframe g a 0x10200\nname f "{frame}"\nname g "main"\n'
+                 f'stack s f < g\n@0 allocator p value={value} "operators"\n@0 allocator q value={value} "operators"\n'
+                 "@1 t malloc s 0x10 500\nend\n")
+        heaps = json.loads(run("report", "--json", "operators.tide", *filters).stdout)["heap"]["own_heaps"]
+        assert len(heaps) == (said is not None) and all(said in heap["text"] for heap in heaps), (value, module, frame, heaps)
+
+
+@test
 def own_heaps_are_in_json_as_they_are_in_text():
     for interpreter, begins in (("Go", "what its garbage collector"), ("node", "V8's heap as mappings"), ("perl", None)):
         assemble("named", f'process p pid=1\nthread t p\n@0 interpreter p value=0 "{interpreter}"\n'

@@ -279,6 +279,30 @@ const char *own_heap_slabs(struct names *names, stack_id stack)
 	return NULL;
 }
 
+const char *own_heap_operators(const struct trace_process *process)
+{
+	for (uint32_t i = 0; process && i < process->allocators_count; i++)
+		if (process->allocators[i].seen == TRACE_SEEN_OPERATORS)
+			return process->allocators[i].file ? process->allocators[i].file
+							   : process->exe;
+	return NULL;
+}
+
+bool own_heap_by_operators(struct names *names, stack_id stack, const char *file)
+{
+	struct names_stack lines = names_stack(names, stack);
+
+	ASSERT(names && file);
+	for (size_t i = 0; i < lines.count; i++) {
+		const struct symbol *symbol = lines.lines[i].symbol;
+
+		if (symbol->function && strcmp(symbol->module, file) == 0 &&
+		    strncmp(symbol->function, "operator new", strlen("operator new")) == 0)
+			return true;
+	}
+	return false;
+}
+
 const char *own_heap_advice(const char *heap, bool windows)
 {
 	if (strcmp(heap, "Python heap") == 0)

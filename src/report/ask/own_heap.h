@@ -26,6 +26,11 @@ const char *own_heap_mapped(struct names *names, const struct trace_process *pro
 // unless G_SLICE=always-malloc is set), "Tcl's allocator" (Tcl_Alloc of up to 16 KiB). NULL: none.
 const char *own_heap_slabs(struct names *names, stack_id stack);
 
+// The file whose own operators new and delete take the place of the C++ library's in a process;
+// NULL: there is none. And whether a stack came by operator new of that file.
+const char *own_heap_operators(const struct trace_process *process);
+bool own_heap_by_operators(struct names *names, stack_id stack, const char *file);
+
 // What shows more of it: "record it again with …".
 const char *own_heap_advice(const char *heap, bool windows);
 

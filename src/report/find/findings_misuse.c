@@ -13,6 +13,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "report/ask/own_heap.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -306,19 +307,6 @@ static void tell_mismatch(struct findings *findings, const struct findings_kind 
 	MEM_FREE(by, freed);
 }
 
-// The file whose own operators stand in place of the C++ library's in a process; NULL: there is
-// none. What these do with a block is the program's: delete[] may be free by way of its delete.
-static const char *own_operators(const struct findings *findings, process_id id)
-{
-	const struct trace_process *process = reader_process(findings->asked->reader, id);
-
-	for (uint32_t i = 0; process && i < process->allocators_count; i++)
-		if (process->allocators[i].seen == TRACE_SEEN_OPERATORS)
-			return process->allocators[i].file ? process->allocators[i].file
-							   : process->exe;
-	return NULL;
-}
-
 // One finding for each pair of lines of a process. A module counts only if both its new and its
 // delete were seen by the recorder's own operators: else a call may have been bound to another
 // library's, and looks like malloc or free.
@@ -339,7 +327,9 @@ static void look_for_mismatches(struct findings *findings, const struct findings
 		if (is_matched(&begun, &ended) || !begun.module || begun.module != ended.module ||
 		    *seen_of(findings, seen, pair->process, begun.module) != (HAS_NEW | HAS_DELETE))
 			continue;
-		own = own_operators(findings, pair->process);
+		// What these do with a block is the program's: delete[] may be free by way of
+		// its delete.
+		own = own_heap_operators(reader_process(findings->asked->reader, pair->process));
 		if (own && (!last || strcmp(own, last) != 0))
 			findings_miss(findings, kind,
 				      "%s has operators new and delete of its own: what they do "
