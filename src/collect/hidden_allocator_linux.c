@@ -116,9 +116,9 @@ static void hidden_allocator_meet_malloc(struct hidden_allocator_file *file, con
 					 size_t left, uint64_t end_at)
 {
 	static const char *const names[] = {
-		"malloc",           "je_malloc",        "_rjem_malloc",   "_rjem_je_malloc",
-		"duckdb_je_malloc", "je_arrow_malloc",  "tc_malloc",      "mi_malloc",
-		"_mi_malloc",       "moz_arena_malloc", "scalable_malloc"
+		"malloc",           "je_malloc",        "_rjem_malloc",    "_rjem_je_malloc",
+		"duckdb_je_malloc", "je_arrow_malloc",  "tc_malloc",       "mi_malloc",
+		"_mi_malloc",       "moz_arena_malloc", "scalable_malloc", "rpmalloc"
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)

@@ -30,7 +30,7 @@ static const char *allocators_name(const struct scope_object *object)
 		{ "mallocx", "jemalloc" },           { "je_mallocx", "jemalloc" },
 		{ "_rjem_mallocx", "jemalloc" },     { "tc_malloc", "tcmalloc" },
 		{ "mi_malloc", "mimalloc" },         { "scalable_malloc", "tbbmalloc" },
-		{ "__libc_start_main", "musl" },
+		{ "rpmalloc", "rpmalloc" },          { "__libc_start_main", "musl" },
 	};
 
 	if (static_is()) // its C library's, unless its own takes the place of that

@@ -59,6 +59,7 @@ enum enter_family {
 	ENTER_MIMALLOC,
 	ENTER_MOZJEMALLOC,
 	ENTER_TBBMALLOC,
+	ENTER_RPMALLOC,
 	ENTER_FAMILIES,
 };
 
@@ -255,6 +256,7 @@ static enum enter_family enter_family_of(const char *name)
 		{ "dallocx", ENTER_JEMALLOC }, { "sdallocx", ENTER_JEMALLOC },
 		{ "tc_", ENTER_TCMALLOC },     { "mi_", ENTER_MIMALLOC },
 		{ "moz_", ENTER_MOZJEMALLOC }, { "scalable_", ENTER_TBBMALLOC },
+		{ "rp", ENTER_RPMALLOC },
 	};
 
 	for (size_t i = 0; i < sizeof(families) / sizeof(*families); i++) {
@@ -436,6 +438,7 @@ static const char *enter_name(const bool *has)
 	       : has[ENTER_TCMALLOC]  ? "tcmalloc"
 	       : has[ENTER_MIMALLOC]  ? "mimalloc"
 	       : has[ENTER_TBBMALLOC] ? "tbbmalloc"
+	       : has[ENTER_RPMALLOC]  ? "rpmalloc"
 				      : NULL;
 }
 
@@ -723,8 +726,8 @@ static bool enter_is_sanitizer(const struct scope_object *object)
 // asks it for them by dlsym with a handle, and does not find us.
 static bool enter_exports_named(const struct scope_object *object)
 {
-	static const char *const names[] = { "mallocx", "je_malloc", "tc_malloc", "mi_malloc",
-					     "scalable_malloc" };
+	static const char *const names[] = { "mallocx",   "je_malloc",       "tc_malloc",
+					     "mi_malloc", "scalable_malloc", "rpmalloc" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		if (scope_find(object, names[i]))

@@ -1,5 +1,5 @@
 // hook_named: allocators by names of their own: jemalloc's mallocx and the like, tcmalloc's tc_…,
-// mimalloc's mi_…, oneTBB's scalable_…, and glibc's __libc_malloc. To add one:
+// mimalloc's mi_…, oneTBB's scalable_…, rpmalloc's, and glibc's __libc_malloc. To add one:
 // docs/howto/add-a-hook.md.
 //
 // A program that looks whether there is such a function finds ours in any case; where no library
@@ -377,6 +377,27 @@ HOOK_TAKES(scalable_aligned_malloc, size, alignment, (size_t size, size_t alignm
 HOOK_RESIZES(scalable_aligned_realloc, size, (void *ptr, size_t size, size_t alignment),
 	     (HOOK_PTR, size, alignment), realloc(ptr, size))
 HOOK_GIVES(scalable_aligned_free, (void *ptr), (ptr))
+
+// ---- rpmalloc -------------------------------------------------------------------------------
+
+// Left out are its heaps (rpmalloc_heap_alloc …), which it has only where it is built with them.
+HOOK_TAKES(rpmalloc, size, 0, (size_t size), (size), malloc(size))
+HOOK_TAKES(rpzalloc, size, 0, (size_t size), (size), calloc(1, size))
+HOOK_TAKES(rpcalloc, HOOK_PRODUCT, 0, (size_t count, size_t size), (count, size),
+	   calloc(count, size))
+HOOK_RESIZES(rprealloc, size, (void *ptr, size_t size), (HOOK_PTR, size), realloc(ptr, size))
+HOOK_RESIZES(rpaligned_realloc, size,
+	     (void *ptr, size_t alignment, size_t size, size_t had, unsigned flags),
+	     (HOOK_PTR, alignment, size, had, flags), realloc(ptr, size))
+HOOK_GIVES(rpfree, (void *ptr), (ptr))
+HOOK_ALIGNED_ALLOC(rpaligned_alloc)
+HOOK_ALIGNED_ALLOC(rpmemalign)
+HOOK_TAKES(rpaligned_zalloc, size, alignment, (size_t alignment, size_t size), (alignment, size),
+	   hook_no_mallocx(size, hook_log2(alignment) | HOOK_MALLOCX_ZERO))
+HOOK_TAKES(rpaligned_calloc, HOOK_PRODUCT, alignment, (size_t alignment, size_t count, size_t size),
+	   (alignment, count, size),
+	   hook_no_mallocx(HOOK_PRODUCT, hook_log2(alignment) | HOOK_MALLOCX_ZERO))
+HOOK_PUTS(rpposix_memalign)
 
 // ---- mimalloc: most functions once for the thread's heap, and once for one that is named -------
 

@@ -547,10 +547,21 @@ static void tell_slabs(const struct report *report, own_heap_tell *tell, void *c
 }
 
 // No row came by operators that the program has of its own: what they hand out is not malloc's, or
-// they jump to malloc as the last that they do, and are in no stack.
-static bool is_without(const struct report *report, const char *operators)
+// they jump to malloc as the last that they do, and are in no stack. In a file with an allocator
+// that is seen, that is where they jump to.
+static bool is_without(const struct report *report, const struct trace_process *process,
+		       const char *operators)
 {
 	const struct sites *sites = &report->sites;
+
+	for (uint32_t i = 0; i < process->allocators_count; i++) {
+		const struct trace_allocator *each = &process->allocators[i];
+		const char *file = each->file ? each->file : process->exe;
+
+		if (each->seen >= TRACE_SEEN_EXPORTED && each->seen <= TRACE_SEEN_DEBUG && file &&
+		    strcmp(file, operators) == 0)
+			return false;
+	}
 
 	for (size_t i = 0; i < sites->count; i++)
 		if (own_heap_by_operators(report->asked->names, sites->rows[i].stack, operators))
@@ -569,7 +580,8 @@ static void tell_operators(const struct report *report, own_heap_tell *tell, voi
 	if (!query_context_selects_all(report->asked))
 		return;
 	for (process_id id = 0; id < reader_processes_count(reader); id++) {
-		const char *file = own_heap_operators(reader_process(reader, id));
+		const struct trace_process *process = reader_process(reader, id);
+		const char *file = own_heap_operators(process);
 		size_t i = 0;
 
 		while (file && i < count && strcmp(files[i], file) != 0)
@@ -577,7 +589,7 @@ static void tell_operators(const struct report *report, own_heap_tell *tell, voi
 		if (!file || i < count)
 			continue;
 		*MEM_ADD(files, count, capacity) = file;
-		if (!is_without(report, file))
+		if (!is_without(report, process, file))
 			continue;
 		str_clear(&text);
 		str_format(&text,

@@ -654,7 +654,7 @@ def on_windows_a_heap_is_named_by_the_same_rules_past_the_system_s_unnamed_code(
 @test
 def operators_of_the_program_s_own_that_nothing_came_by_are_said():
     for value, module, frame, filters, said in (
-            (6, "/opt/game", "main", (), "game's own"), (6, "/opt/game", "operator new(unsigned long)", (), None),
+            (6, "/opt/game", "main", (), "game's own"), ('3 "rpmalloc"\n@0 allocator p value=6', "/opt/game", "main", (), None), (6, "/opt/game", "operator new(unsigned long)", (), None),
             (6, "/lib/libfoo.so", "operator new(unsigned long)", (), "game's own"), (2, "/opt/game", "main", (), None),
             (6, "/opt/game", "main", ("--size", ">1"), None)):
         assemble("operators", 'process p pid=1 exe="/opt/game"\nprocess q pid=2 exe="/opt/game"\nthread t p\n'

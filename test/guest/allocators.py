@@ -42,6 +42,41 @@ int main(int count, char **names)
 """
 
 
+# One that is linked in under names of its own, and operators that jump to it.
+LINKED_IN = """
+#include <stddef.h>
+#include <new>
+static char memory[1 << 16];
+static size_t used;
+static void *volatile last;
+extern "C" __attribute__((noinline, noclone)) void *rpmalloc(size_t size)
+{
+	last = memory + used;
+	used += (size + 15) & ~(size_t)15;
+	return last;
+}
+extern "C" __attribute__((noinline, noclone)) void rpfree(void *block)
+{
+	static void *volatile before;
+
+	before = last;
+	last = block;
+}
+void *operator new(size_t size) { return rpmalloc(size); }
+void operator delete(void *block) noexcept { rpfree(block); }
+void operator delete(void *block, size_t) noexcept { rpfree(block); }
+int main()
+{
+	for (int i = 0; i < 10; i++) {
+		char *volatile block = new char[7801];
+		delete[] block;
+	}
+	char *volatile kept = (char *)rpmalloc(7802);
+	return kept == nullptr;
+}
+"""
+
+
 def allocators_of(path, trace="t.tide"):
     """(name, file, how it is seen) of each, of all processes of that program."""
     info = json.loads(run([TIDEMARK, "info", "--json", trace]).out)
@@ -88,6 +123,22 @@ def one_that_the_executable_exports_is_entered_in_a_forked_child_too():
               allocators_of(path, f"{name}.tide"), "allocators")
         check_text(f"allocator {name} in the executable, by patched entries of what it exports",
                    f"{name}.tide")
+
+
+@test
+def rpmalloc_is_known_by_its_names_where_operators_come_to_it():
+    with open("rp.cpp", "w", encoding="utf-8") as file:
+        file.write(LINKED_IN)
+    built = run(["g++", "rp.cpp", "-O1", "-o", "rp"])
+    equal(0, built.code, built.err)
+    path = os.path.abspath("rp")
+    record([path], "--strict", "--force")
+    trace = Trace()
+    equal((10, 10, 1, 0), (len(trace.of_size(7801)), trace.frees_of_size(7801), len(trace.of_size(7802)),
+                           trace.frees_of_size(7802)), "blocks by size, and their ends")
+    equal([("operators", "rp", "operators"), ("rpmalloc", "rp", "symbols")],
+          [each for each in allocators_of(path)[0] if each[0] != "glibc"], "allocators")
+    check("own heap" not in run([TIDEMARK, "report", "t.tide"]).out, "own heap is said")
 
 
 def record_libraries(count):

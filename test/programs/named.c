@@ -1,7 +1,7 @@
-// named [LIBRARY]: the functions of jemalloc, tcmalloc, mimalloc, oneTBB and glibc that have names
-// of their own, as far as there are such: by each a block of a size of its own from 7801 on, which
-// is freed; 7900 and more is what some of them are made into. oneTBB's are those of the LIBRARY,
-// which is opened, as libtbb does it. Prints how many.
+// named [LIBRARY]: the functions of jemalloc, tcmalloc, mimalloc, oneTBB, rpmalloc and glibc that
+// have names of their own, as far as there are such: by each a block of a size of its own from 7801
+// on, which is freed; 7900 and more is what some of them are made into. oneTBB's are those of the
+// LIBRARY, which is opened, as libtbb does it. Prints how many.
 #include "guest.h"
 
 #include <dlfcn.h>
@@ -33,6 +33,10 @@ WEAK void mi_heap_destroy(void *heap);
 WEAK void *scalable_malloc(size_t size);
 WEAK void *scalable_aligned_realloc(void *ptr, size_t size, size_t alignment);
 WEAK void scalable_aligned_free(void *ptr);
+WEAK void *rpmalloc(size_t size);
+WEAK void *rprealloc(void *ptr, size_t size);
+WEAK void *rpaligned_zalloc(size_t alignment, size_t size);
+WEAK void rpfree(void *ptr);
 extern void *__libc_malloc(size_t size);
 extern void *__libc_memalign(size_t alignment, size_t size);
 extern void *__libc_realloc(void *ptr, size_t size);
@@ -111,6 +115,11 @@ int main(int argc, char **argv)
 		return 1;
 	mi_free(block);
 	take_scalable(argc > 1 ? argv[1] : NULL);
-	guest_say("%d\n", 18);
+	rpfree(rprealloc(rpmalloc(7819), 7919));
+	block = rpaligned_zalloc(64, 7820);
+	guest_check((uintptr_t)block % 64 == 0, "aligned");
+	check_zero(block, 7820);
+	rpfree(block);
+	guest_say("%d\n", 20);
 	return 0;
 }

@@ -109,7 +109,7 @@ TEST(hidden_allocator_is_found_wherever_its_text_and_names_lie)
 TEST(hidden_allocator_with_names_is_none)
 {
 	static const char *const mallocs[] = { "malloc", "je_malloc", "duckdb_je_malloc",
-					       "scalable_malloc" };
+					       "scalable_malloc", "rpmalloc" };
 
 	for (size_t i = 0; i < sizeof(mallocs) / sizeof(*mallocs); i++) {
 		begin();
