@@ -28,8 +28,8 @@ static bool has_peaks(const struct report *report, const struct paper *paper)
 	return paper->width >= WIDTH_PEAK && report_knows(report, SITES_PEAK);
 }
 
-// What a program has written over its arguments (setproctitle) is no path, whatever paths are in it:
-// "sshd: /usr/sbin/sshd -D [listener]", "/usr/lib/chromium/chromium --type=gpu --dir=/tmp".
+// What a program has written over its arguments (setproctitle) is no path, whatever paths are in
+// it: "sshd: /usr/sbin/sshd -D [listener]", "/usr/lib/chromium/chromium --type=gpu --dir=/tmp".
 static const char *process_word(const struct trace_process *process)
 {
 	const char *text = process->args[0];
