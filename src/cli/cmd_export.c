@@ -45,7 +45,7 @@ static const struct option_row export_options[] = {
 	  "of sums: the end of a process frees its blocks, instead of leaving them live" },
 	{ EXPORT_AGAINST, 0, "against", "FILE",
 	  "flamegraph: colour what changed since this other trace (same window, same filters)" },
-	QUERY_OPTIONS_ROW_MEMORY("for the index (256M)"),
+	QUERY_OPTIONS_ROW_MEMORY("for the index and live blocks (256M)"),
 	PRINT_OPTIONS_ROW_PROGRESS,
 	PRINT_OPTIONS_ROWS_SYMBOLS,
 	{ 0 },

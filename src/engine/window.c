@@ -74,7 +74,7 @@ struct window {
 
 // ---- opening ----
 
-static uint64_t memory_of(const struct window_options *options)
+uint64_t window_memory_of(const struct window_options *options)
 {
 	return options->memory_bytes ? options->memory_bytes : MEMORY_DEFAULT;
 }
@@ -85,7 +85,8 @@ static uint64_t memory_most(const struct window_options *options)
 {
 	uint64_t quarter = mem_of_machine() / 4;
 
-	return options->memory_bytes || quarter < MEMORY_DEFAULT ? memory_of(options) : quarter;
+	return options->memory_bytes || quarter < MEMORY_DEFAULT ? window_memory_of(options)
+								 : quarter;
 }
 
 // What has been read of a trace is asked for its size now and then. The definitions, and what
@@ -101,7 +102,7 @@ static bool plain_stops(void *context)
 	struct plain_opening *opening = context;
 	const struct window_options *options = opening->options;
 	uint64_t bytes = plain_bytes(&opening->window->heap, &opening->window->steps);
-	uint64_t most = memory_of(options);
+	uint64_t most = window_memory_of(options);
 
 	most = most > 2 * PLAIN_REST ? most - PLAIN_REST : PLAIN_REST;
 	opening->full = bytes > most;
@@ -120,7 +121,7 @@ static bool refuse_plain(const struct window *window, const struct window_option
 	return err_set(err, ERR_LIMIT,
 		       "all lifetimes in memory, as TIDEMARK_INDEX=never has them, take some %s, "
 		       "more than %s (try: without it, or --memory %lluM)",
-		       STR_BYTES(bytes), STR_BYTES(memory_of(options)),
+		       STR_BYTES(bytes), STR_BYTES(window_memory_of(options)),
 		       (unsigned long long)((bytes + bytes / 8) >> 20));
 }
 
@@ -152,7 +153,7 @@ static bool open_plain(struct window *window, const struct window_options *optio
 		.cells = window->heap.cells_count,
 		.sites = window->heap.cells_count,
 		.layers = window->heap.cells_count ? WINDOW_HEAP : 0,
-		.memory_bytes = memory_of(options),
+		.memory_bytes = window_memory_of(options),
 	};
 	window->facts.peak[WINDOW_HEAP] =
 		plain_peak(&window->heap, WINDOW_HEAP, &window->facts.peak_edge[WINDOW_HEAP]);
@@ -162,7 +163,7 @@ static bool open_plain(struct window *window, const struct window_options *optio
 // Less is refused whether the index is there or not, so that an answer does not hang on that.
 static bool check_memory(const struct window_options *options, struct err *err)
 {
-	return memory_of(options) >= MEMORY_LEAST ||
+	return window_memory_of(options) >= MEMORY_LEAST ||
 	       err_set(err, ERR_LIMIT,
 		       "an index needs at least %d MiB of memory (try: --memory %dM)",
 		       MEMORY_LEAST >> 20, MEMORY_LEAST >> 20);
@@ -183,7 +184,7 @@ static bool build_index(struct reader *reader, const char *path, const char *tra
 			const struct window_options *options, bool (*more)(void *context),
 			struct index_identity *identity, struct err *err)
 {
-	struct index_wish wish = { .memory_bytes = memory_of(options),
+	struct index_wish wish = { .memory_bytes = window_memory_of(options),
 				   .memory_most = memory_most(options),
 				   .progress = options->progress,
 				   .stop = options->stop,
@@ -318,8 +319,8 @@ static bool find_memory(const struct window *window, const struct window_options
 					  cells_of_one_process(&window->index.cells), kinds);
 	struct str text = { 0 };
 
-	ASSERT(!window->plain && memory_most(options) >= memory_of(options));
-	*memory_bytes = memory_of(options);
+	ASSERT(!window->plain && memory_most(options) >= window_memory_of(options));
+	*memory_bytes = window_memory_of(options);
 	if (need <= *memory_bytes)
 		return true;
 	if (need > memory_most(options))

@@ -109,6 +109,9 @@ struct window_options {
 	void *context;
 };
 
+// What is given, or what is meant where nothing is.
+uint64_t window_memory_of(const struct window_options *options);
+
 // Opens the index of the trace that `reader` reads from `trace_path`, and builds it first where
 // it is missing, unfinished, stale or damaged. `reader` is borrowed until window_close, and is
 // moved: rewound, scanned, read. NULL on failure, and where options->existing has nothing to open:

@@ -33,7 +33,8 @@ struct rows {
 	size_t capacity;
 	bool json, heading, any; // `any`: the line has a cell
 	struct locations locations;
-	struct str stacks; // texts as they are written
+	struct str stacks; // texts as they are written; begun again when they are so many bytes:
+	size_t stacks_most;
 	struct stack_text {
 		size_t at;
 		uint32_t length;
@@ -236,6 +237,10 @@ static struct stack_text *text_of(struct rows *rows, stack_id stack)
 
 	if (found->known)
 		return found;
+	if (rows->stacks.length >= rows->stacks_most) {
+		str_clear(&rows->stacks);
+		memset(rows->stack_texts, 0, rows->stack_texts_count * sizeof *found);
+	}
 	found->at = rows->stacks.length;
 	if (stack)
 		locations_fold(&rows->locations, stack, &folded);
@@ -394,13 +399,14 @@ static void write_heading(struct rows *rows)
 
 // Both kinds of lines come from one reading of blocks: events are a line where a block begins and
 // one where it ends, lifetimes one line where it ends, or where the window does.
-static bool write(const struct export_source *source, struct sink *sink, bool json)
+static bool write(const struct export_source *source, struct sink *sink, bool json, struct err *err)
 {
 	struct rows rows = {
 		.source = source,
 		.reader = source->asked->reader,
 		.sink = sink,
 		.json = json,
+		.stacks_most = window_memory_of(&source->asked->options.window) / 8,
 		.locations = { .reader = source->asked->reader, .names = source->asked->names },
 	};
 	const struct events_watcher watcher = {
@@ -410,6 +416,7 @@ static bool write(const struct export_source *source, struct sink *sink, bool js
 		.whole_lives = source->lifetimes,
 		.process = TRACE_NONE,
 	};
+	bool good;
 
 	rows.stack_texts_count = reader_stacks_count(rows.reader);
 	rows.stack_texts = mem_alloc(rows.stack_texts_count, sizeof *rows.stack_texts);
@@ -417,22 +424,22 @@ static bool write(const struct export_source *source, struct sink *sink, bool js
 	rows.capacity = BUFFER_BYTES + LINE_MAX;
 	if (!json)
 		write_heading(&rows);
-	events_read(source, &watcher);
+	good = events_read(source, &watcher, err);
 	locations_fini(&rows.locations);
 	flush(&rows);
 	MEM_FREE(rows.stack_texts, rows.buffer);
 	str_fini(&rows.stacks);
-	return true;
+	return good;
 }
 
-static bool write_csv(const struct export_source *source, struct sink *sink, struct err *)
+static bool write_csv(const struct export_source *source, struct sink *sink, struct err *err)
 {
-	return write(source, sink, false);
+	return write(source, sink, false, err);
 }
 
-static bool write_jsonl(const struct export_source *source, struct sink *sink, struct err *)
+static bool write_jsonl(const struct export_source *source, struct sink *sink, struct err *err)
 {
-	return write(source, sink, true);
+	return write(source, sink, true, err);
 }
 
 const struct export_format csv_format = {

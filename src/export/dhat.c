@@ -150,7 +150,7 @@ static void write_table(struct dhat *dhat)
 	str_fini(&text);
 }
 
-static bool write(const struct export_source *source, struct sink *sink, struct err *)
+static bool write(const struct export_source *source, struct sink *sink, struct err *err)
 {
 	struct dhat dhat = {
 		.levels = { .source = source },
@@ -158,8 +158,9 @@ static bool write(const struct export_source *source, struct sink *sink, struct 
 			       .names = source->asked->names,
 			       .process = export_process(source) },
 	};
+	bool good;
 
-	stack_levels_read(&dhat.levels);
+	good = stack_levels_read(&dhat.levels, err);
 	number_processes(&dhat);
 	json_init(&dhat.json, sink, false);
 	json_object_begin(&dhat.json);
@@ -175,7 +176,7 @@ static bool write(const struct export_source *source, struct sink *sink, struct 
 	stack_levels_fini(&dhat.levels);
 	map_fini(&dhat.processes);
 	mem_free(dhat.numbers);
-	return true;
+	return good;
 }
 
 const struct export_format dhat_format = {

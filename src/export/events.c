@@ -4,12 +4,42 @@
 // `whole_lives` both are given once, by `end`, as AOFI and AIFO.
 //
 // The trace is read twice: reallocs that fail after all are found first, so that no end has to be
-// taken back when it has been written.
+// taken back when it has been written; and about how many blocks live at one time. Where these do
+// not fit in memory, the trace is read once for each share of the addresses (lives_share). What is
+// to be said of the blocks of all shares but the last goes into a file each, in the trace's order;
+// in the last reading, beginnings and notes are there as always, and of the ends the first in the
+// order is taken from wherever it is. For example of two shares, B's block being of the first:
+//
+//     item            first reading      last reading
+//     1  malloc A                        begin A
+//     2  malloc B                        begin B
+//     3  free B       3 end B  → file
+//     4  free A                          end B (from the file, 3 < 4), end A
 #include "export/events.h"
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "engine/index/index_bits.h"
+#include "engine/index/spill.h"
 #include "trace/reader_pass.h"
+
+// Where in the order something is said: of the item, in this order; of blocks that end or are there
+// together, those that began first.
+enum rank { RANK_BEFORE, RANK_NOTE, RANK_END, RANK_LOST, RANK_BEGIN };
+struct place {
+	uint64_t item; // from 1
+	enum rank rank;
+	uint64_t number; // of the event that began the block
+};
+
+// What was said of the blocks of a share, in its order.
+struct run {
+	struct spill spill;
+	struct place place; // of the next one, which is this
+	struct lives_block block;
+	struct lives_end end;
+	bool over;
+};
 
 struct reading {
 	const struct query_context *asked;
@@ -21,6 +51,11 @@ struct reading {
 	bool began; // the window has
 	uint64_t next_number;
 	uint64_t matched; // beginnings and ends that the watcher was told of
+	uint64_t item;    // the present one
+	struct run *runs; // of all shares but the last
+	uint32_t runs_count;
+	struct run *run;   // to which ends go; NULL: they are said
+	struct run *first; // first_run, in the last reading
 };
 
 // ---- the window ----
@@ -62,7 +97,7 @@ enum query_type events_class(const struct export_source *source, const struct li
 	return freed ? QUERY_AOFI : QUERY_AOFO;
 }
 
-// ---- lives ----
+// ---- filters ----
 
 // Filters are answered by number, from what the selection has read; without filters all pass, also
 // blocks that were not seen to begin.
@@ -77,14 +112,157 @@ static bool is_wanted(const struct reading *reading, const struct lives_block *b
 		event_bitmap_begin(reading->asked->selection.event_bitmap, block->number));
 }
 
+static void say(struct reading *reading, enum rank rank, const struct lives_block *block,
+		const struct lives_end *end)
+{
+	const struct events_watcher *watcher = reading->watcher;
+
+	ASSERT(!reading->run &&
+	       (rank == RANK_BEFORE ? watcher->before != NULL : rank < RANK_BEGIN));
+	reading->matched++;
+	if (rank == RANK_BEFORE)
+		watcher->before(watcher->context, block);
+	else
+		watcher->end(watcher->context, block, end);
+}
+
+// ---- shares ----
+
+static bool place_is_before(const struct place *left, const struct place *right)
+{
+	if (left->item != right->item)
+		return left->item < right->item;
+	if (left->rank != right->rank)
+		return left->rank < right->rank;
+	return left->number < right->number;
+}
+
+// Numbers that are small: item, number and time as what they are after those of the one before, and
+// the block's as what they are before its end's. All that is not in `end` of one that is there when
+// the window begins is 0, and so is what wraps around.
+enum { RUN_VALUES = 15 };
+enum { WORD_CAUSE = 4, WORD_ORIGIN = 8, WORD_MOVED = 10, WORD_KIND = 11 }; // bits of one of them
+
+static void put_run(struct run *run, const struct place *place, const struct lives_block *block,
+		    const struct lives_end *end)
+{
+	const uint64_t values[] = {
+		place->item - run->place.item,
+		(uint64_t)place->rank | (uint64_t)end->cause << WORD_CAUSE |
+			(uint64_t)block->origin << WORD_ORIGIN |
+			(uint64_t)block->moved << WORD_MOVED | (uint64_t)block->kind << WORD_KIND,
+		block->address,
+		block->size,
+		block->old_address,
+		block->process,
+		(uint32_t)(block->thread + 1),
+		block->stack,
+		block->heap,
+		end->number - run->end.number,
+		end->number - block->number,
+		end->time_ns - run->end.time_ns,
+		end->time_ns - block->time_ns,
+		(uint32_t)(end->thread + 1),
+		end->stack,
+	};
+	uint8_t bytes[RUN_VALUES * 10];
+	size_t size = 0;
+
+	_Static_assert(sizeof values / sizeof *values == RUN_VALUES, "next_of_run takes as many");
+	for (size_t i = 0; i < RUN_VALUES; i++)
+		size += bits_put_varint(bytes + size, values[i]);
+	spill_put(&run->spill, bytes, size);
+	run->place = *place;
+	run->end = *end;
+}
+
+static void next_of_run(struct run *run)
+{
+	uint64_t values[RUN_VALUES];
+
+	for (size_t i = 0; i < RUN_VALUES; i++)
+		if (!spill_get_varint(&run->spill, &values[i])) {
+			run->over = true;
+			return;
+		}
+	run->end = (struct lives_end){
+		.cause = values[1] >> WORD_CAUSE & 0xf,
+		.number = values[9] + run->end.number,
+		.time_ns = values[11] + run->end.time_ns,
+		.thread = (thread_id)(values[13] - 1),
+		.stack = (stack_id)values[14],
+	};
+	run->block = (struct lives_block){
+		.address = values[2],
+		.size = values[3],
+		.number = run->end.number - values[10],
+		.time_ns = run->end.time_ns - values[12],
+		.old_address = values[4],
+		.process = (process_id)values[5],
+		.thread = (thread_id)(values[6] - 1),
+		.stack = (stack_id)values[7],
+		.heap = (heap_id)values[8],
+		.origin = values[1] >> WORD_ORIGIN & 3,
+		.kind = (uint8_t)(values[1] >> WORD_KIND),
+		.moved = values[1] >> WORD_MOVED & 1,
+	};
+	run->place =
+		(struct place){ run->place.item + values[0], values[1] & 0xf, run->block.number };
+	ASSERT(run->place.rank == RANK_BEFORE || run->place.rank == RANK_END ||
+	       run->place.rank == RANK_LOST);
+}
+
+// The run whose next one comes first. NULL: there is no more.
+static struct run *first_run(struct reading *reading)
+{
+	struct run *first = NULL;
+
+	ASSERT(!reading->run);
+	for (uint32_t i = 0; i < reading->runs_count; i++) {
+		struct run *run = &reading->runs[i];
+
+		if (!run->over && (!first || place_is_before(&run->place, &first->place)))
+			first = run;
+	}
+	return first;
+}
+
+// Say what the files have before this place.
+static void catch_up(struct reading *reading, const struct place *place)
+{
+	while (reading->first && place_is_before(&reading->first->place, place)) {
+		struct run *run = reading->first;
+
+		say(reading, run->place.rank, &run->block, &run->end);
+		next_of_run(run);
+		reading->first = first_run(reading);
+	}
+}
+
+static void say_in_order(struct reading *reading, enum rank rank, const struct lives_block *block,
+			 const struct lives_end *end)
+{
+	const struct place place = { reading->item, rank, block->number };
+
+	if (reading->run) {
+		put_run(reading->run, &place, block, end);
+		return;
+	}
+	catch_up(reading, &place);
+	say(reading, rank, block, end);
+}
+
+// ---- what lives.h gives ----
+
 static void begin(void *context, const struct lives_block *block)
 {
 	struct reading *reading = context;
 	const struct events_watcher *watcher = reading->watcher;
 
-	if (watcher->begin && is_wanted(reading, block) &&
+	if (watcher->begin && !reading->run && is_wanted(reading, block) &&
 	    is_after(reading->from, block->number, block->time_ns) &&
 	    is_before(reading->to, block->number, block->time_ns)) {
+		catch_up(reading, &(struct place){ reading->item, RANK_BEGIN, 0 });
 		reading->matched++;
 		watcher->begin(watcher->context, block);
 	}
@@ -95,29 +273,22 @@ static void begin(void *context, const struct lives_block *block)
 static void end(void *context, const struct lives_block *block, const struct lives_end *end)
 {
 	struct reading *reading = context;
-	const struct events_watcher *watcher = reading->watcher;
 	// A life counts where it overlaps the window; an end by itself where it is in it.
 	bool after = is_after(reading->from, end->number, end->time_ns);
-	bool wanted = watcher->whole_lives
+	bool wanted = reading->watcher->whole_lives
 			      ? block->origin == LIVES_BEGUN &&
 					is_before(reading->to, block->number, block->time_ns) &&
 					(after || end->cause >= LIVES_EXIT)
 			      : after && is_before(reading->to, end->number, end->time_ns);
 
-	if (wanted && is_wanted(reading, block)) {
-		reading->matched++;
-		watcher->end(watcher->context, block, end);
-	}
+	if (wanted && is_wanted(reading, block))
+		say_in_order(reading, end->cause == LIVES_LOST ? RANK_LOST : RANK_END, block, end);
 }
 
 static void before(void *context, const struct lives_block *block)
 {
-	struct reading *reading = context;
-
-	if (is_wanted(reading, block)) {
-		reading->matched++;
-		reading->watcher->before(reading->watcher->context, block);
-	}
+	if (is_wanted(context, block))
+		say_in_order(context, RANK_BEFORE, block, &(struct lives_end){ 0 });
 }
 
 // ---- reading ----
@@ -139,16 +310,21 @@ static void add_note(struct reading *reading, const struct trace_note *note)
 
 	// A note takes the number of the event that follows: a mark at the window's edge is in the
 	// window that begins with that event.
+	reading->item++;
 	enter(reading, reading->next_number, note->time_ns);
-	if (watcher->note && is_after(reading->from, reading->next_number, note->time_ns) &&
-	    is_before(reading->to, reading->next_number, note->time_ns))
+	if (watcher->note && !reading->run &&
+	    is_after(reading->from, reading->next_number, note->time_ns) &&
+	    is_before(reading->to, reading->next_number, note->time_ns)) {
+		catch_up(reading, &(struct place){ reading->item, RANK_NOTE, 0 });
 		watcher->note(watcher->context, note);
+	}
 	lives_add_note(reading->lives, note);
 }
 
 // A stack that a damaged trace does not have is none.
 static void add_event(struct reading *reading, struct trace_event *event)
 {
+	reading->item++;
 	reading->next_number = event->number + 1;
 	if (event->stack >= reader_stacks_count(reading->asked->reader))
 		event->stack = 0;
@@ -162,17 +338,75 @@ static void read_items(struct reading *reading, struct progress *progress)
 	struct reader *reader = reading->asked->reader;
 	struct reader_pass pass = reader_pass_begin(reader, progress);
 
+	reading->began = false;
+	reading->item = reading->next_number = 0;
 	while (reader_pass_next(&pass) != READER_END) {
 		if (pass.item == READER_EVENT)
 			add_event(reading, &pass.event);
 		else
 			add_note(reading, &pass.note);
 	}
+	reading->item++;
 	// So blocks that live then are given to `before`, though no item came after the window's
 	// beginning.
 	enter(reading, reading->next_number, UINT64_MAX);
 	if (reading->watcher->whole_lives)
 		lives_finish(reading->lives, moment_duration(reader));
+	if (!reading->run)
+		catch_up(reading, &(struct place){ .item = UINT64_MAX });
+}
+
+static bool open_run(const struct query_context *asked, struct run *run, struct err *err)
+{
+	enum { BUFFER_BYTES = 1 << 16 };
+
+	return asked->window ? window_spill(asked->window, &run->spill, BUFFER_BYTES, err)
+			     : spill_open_anywhere(&run->spill, BUFFER_BYTES, err);
+}
+
+// From writing to reading: what is told first, is there.
+static bool turn_run(struct reading *reading, struct run *run, struct err *err)
+{
+	struct spill spill = run->spill;
+
+	ASSERT(run == &reading->runs[reading->runs_count]);
+	reading->runs_count++;
+	spill_turn(&spill);
+	*run = (struct run){ .spill = spill };
+	next_of_run(run);
+	return spill_ok(&run->spill, err);
+}
+
+// All shares but the last go to files, which are then read from their beginnings.
+static bool read_shares(struct reading *reading, uint32_t shares, struct progress *progress,
+			struct err *err)
+{
+	const struct lives_watcher watcher = { .begin = begin, .end = end, .context = reading };
+	bool good = true;
+
+	reading->runs = mem_alloc(shares, sizeof *reading->runs);
+	for (uint32_t share = 0; share < shares && good; share++) {
+		struct run *run = share + 1 < shares ? &reading->runs[share] : NULL;
+
+		if (run && !open_run(reading->asked, run, err)) {
+			good = false;
+			break;
+		}
+		reading->run = run;
+		reading->first = run ? NULL : first_run(reading);
+		reading->lives = lives_new(reading->asked->reader, &watcher, &reading->undone);
+		lives_share(reading->lives, share, shares);
+		read_items(reading, progress);
+		lives_free(reading->lives);
+		if (run)
+			good = turn_run(reading, run, err);
+	}
+	for (uint32_t i = 0; i < reading->runs_count; i++) {
+		good = good && spill_ok(&reading->runs[i].spill, err);
+		spill_close(&reading->runs[i].spill);
+	}
+	mem_free(reading->runs);
+	return good;
 }
 
 bool events_prepare(struct query_context *asked, struct err *err)
@@ -183,7 +417,9 @@ bool events_prepare(struct query_context *asked, struct err *err)
 	return !query_narrows(&asked->selection.query) || query_context_select_events(asked, err);
 }
 
-void events_read(const struct export_source *source, const struct events_watcher *watcher)
+// Half of the memory is for blocks; names, stacks and what the format keeps have the other half.
+bool events_read(const struct export_source *source, const struct events_watcher *watcher,
+		 struct err *err)
 {
 	struct query_context *asked = source->asked;
 	struct reading reading = {
@@ -193,20 +429,21 @@ void events_read(const struct export_source *source, const struct events_watcher
 		.to = edge_to(asked),
 		.filtered = query_narrows(&asked->selection.query),
 	};
-	const struct lives_watcher lives = { .begin = begin, .end = end, .context = &reading };
 	struct progress progress;
+	uint32_t shares;
+	bool good;
 
-	ASSERT(watcher);
+	ASSERT(watcher && watcher->end);
 	progress_begin(&progress, asked->options.window.progress, "reading",
 		       reader_bytes(asked->reader));
-	lives_find_undone(asked->reader, &reading.undone, &progress);
 	// `undone` has the reallocs of which the trace says later that they failed (lives.h).
-	reading.lives = lives_new(asked->reader, &lives, &reading.undone);
-	read_items(&reading, &progress);
+	shares = lives_find_shares(asked->reader, &reading.undone,
+				   window_memory_of(&asked->options.window) / 2, &progress);
+	good = read_shares(&reading, shares, &progress, err);
 	progress_end(&progress);
 	query_context_matched(asked, reading.matched);
-	lives_free(reading.lives);
 	map_fini(&reading.undone);
+	return good;
 }
 
 // Whether it has blocks in the window is not asked: that would be known after reading all of it.

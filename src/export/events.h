@@ -27,8 +27,11 @@ struct events_watcher {
 // blocks of heaps.
 bool events_prepare(struct query_context *asked, struct err *err);
 
-// Read the trace. A damaged tail is known afterwards.
-void events_read(const struct export_source *source, const struct events_watcher *watcher);
+// Read the trace, once for each half of the memory (window_options) that its live blocks take: the
+// watcher is given the same in the same order. A damaged tail is known afterwards. False: a
+// temporary file could not be written, or read; then what was given is not all.
+bool events_read(const struct export_source *source, const struct events_watcher *watcher,
+		 struct err *err);
 
 // The only process, or the only one that the filters leave, for formats that hold one. ERR_USAGE
 // if it is not one; `what` begins the sentence: "a heaplog".

@@ -477,16 +477,17 @@ static bool write(const struct export_source *source, struct sink *sink, struct 
 		.locations = { .reader = source->asked->reader, .names = source->asked->names },
 	};
 	struct events_watcher watcher = { .begin = add_begin, .end = add_end, .context = &firefox };
+	bool good;
 
 	if (!events_choose(source, "a profile with native allocations", &firefox.process, err))
 		return false;
 	watcher.process = firefox.process;
 	begin_tables(&firefox);
-	events_read(source, &watcher);
+	good = events_read(source, &watcher, err);
 	write_profile(&firefox);
 	say_limits(&firefox);
 	firefox_fini(&firefox);
-	return true;
+	return good;
 }
 
 const struct export_format firefox_format = {

@@ -131,15 +131,16 @@ static bool write(const struct export_source *source, struct sink *sink, struct 
 {
 	struct log log = { .reader = source->asked->reader, .sink = sink };
 	struct events_watcher watcher = { .begin = write_begin, .end = write_end, .context = &log };
+	bool good;
 
 	if (!events_choose(source, "a heaplog", &log.process, err))
 		return false;
 	watcher.process = log.process;
 	number_heaps(&log);
 	write_header(&log);
-	events_read(source, &watcher);
+	good = events_read(source, &watcher, err);
 	mem_free(log.numbers);
-	return true;
+	return good;
 }
 
 const struct export_format heaplog_format = {

@@ -289,18 +289,19 @@ static bool write(const struct export_source *source, struct sink *sink, struct 
 		.note = write_note,
 		.context = &heaptrack,
 	};
+	bool good;
 
 	if (!events_choose(source, "a file of heaptrack", &heaptrack.process, err))
 		return false;
 	watcher.process = heaptrack.process;
 	heaptrack.gzip = gzip_begin(sink);
 	write_head(&heaptrack);
-	events_read(source, &watcher);
+	good = events_read(source, &watcher, err);
 	flush(&heaptrack, 0);
 	gzip_end(heaptrack.gzip);
 	say_limits(&heaptrack);
 	heaptrack_fini(&heaptrack);
-	return true;
+	return good;
 }
 
 const struct export_format heaptrack_format = {

@@ -126,32 +126,72 @@ void locations_fold_name(struct str *line, const char *name)
 }
 
 // Inlined functions are parts of the line as others are, outermost first.
+static void fold_frame(struct locations *locations, const struct trace_stack *node,
+		       struct str *text)
+{
+	const struct location *location;
+	uint32_t number;
+
+	if (locations_leave_out(locations->reader, node))
+		return;
+	number = locations_add(locations, node->frame); // which may move the list
+	location = &locations->list[number];
+	ASSERT(location->lines_first + location->lines_count <= locations->lines_count);
+	for (uint32_t i = location->lines_count; i-- > 0;) {
+		uint32_t function = locations->lines[location->lines_first + i].function;
+
+		locations_fold_name(text,
+				    locations->strings.texts[locations->functions[function].name]);
+	}
+}
+
+// The way up to a caller whose text is kept, and from there down again. Texts of callers are kept,
+// not that of the stack itself: those are what stacks have in common.
 void locations_fold(struct locations *locations, stack_id stack, struct str *line)
 {
-	size_t depth =
-		locations_of_stack(locations, stack, &locations->path, &locations->path_capacity);
+	struct str *text = &locations->fold;
+	const struct trace_stack *node;
+	size_t depth = 0;
 
-	if (depth == 0)
-		locations_fold_name(line, "(no stack)");
+	if (!locations->folds)
+		locations->folds = mem_alloc(LOCATIONS_FOLDS, sizeof *locations->folds);
+	str_clear(text);
+	while (stack && (node = reader_stack(locations->reader, stack))) {
+		const struct locations_fold *kept = &locations->folds[stack % LOCATIONS_FOLDS];
+
+		if (kept->stack == stack) {
+			str_add_bytes(text, kept->text.text, kept->text.length);
+			break;
+		}
+		*MEM_ADD(locations->path, depth, locations->path_capacity) = stack;
+		// Parents come before their children, as above.
+		stack = node->parent < stack ? node->parent : 0;
+	}
 	while (depth-- > 0) {
-		const struct location *location = &locations->list[locations->path[depth]];
+		stack = locations->path[depth];
+		fold_frame(locations, reader_stack(locations->reader, stack), text);
+		if (depth > 0 && text->length <= LOCATIONS_FOLD_MAX) {
+			struct locations_fold *kept = &locations->folds[stack % LOCATIONS_FOLDS];
 
-		ASSERT(location->lines_first + location->lines_count <= locations->lines_count);
-		for (uint32_t i = location->lines_count; i-- > 0;) {
-			uint32_t function = locations->lines[location->lines_first + i].function;
-
-			locations_fold_name(
-				line,
-				locations->strings.texts[locations->functions[function].name]);
+			kept->stack = stack;
+			str_clear(&kept->text);
+			str_add_bytes(&kept->text, text->text, text->length);
 		}
 	}
+	if (line->length > 0)
+		str_add_char(line, ';');
+	str_add(line, text->length ? str_get(text) : "(no stack)");
 }
 
 void locations_fini(struct locations *locations)
 {
+	for (size_t i = 0; locations->folds && i < LOCATIONS_FOLDS; i++)
+		str_fini(&locations->folds[i].text);
+	str_fini(&locations->fold);
 	string_table_fini(&locations->strings);
 	map_fini(&locations->numbers);
 	index_set_fini(&locations->function_numbers);
-	MEM_FREE(locations->path, locations->list, locations->lines, locations->functions);
+	MEM_FREE(locations->folds, locations->path, locations->list, locations->lines,
+		 locations->functions);
 	*locations = (struct locations){ 0 };
 }

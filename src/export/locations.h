@@ -29,6 +29,13 @@ struct location {
 	uint32_t lines_first, lines_count; // in `lines`
 };
 
+// The text of some callers is kept (locations_fold).
+enum { LOCATIONS_FOLDS = 1 << 12, LOCATIONS_FOLD_MAX = 1 << 12 };
+struct locations_fold {
+	stack_id stack; // 0: none
+	struct str text;
+};
+
 struct locations {
 	const struct reader *reader; // borrowed
 	struct names *names;         // borrowed
@@ -41,9 +48,11 @@ struct locations {
 	size_t count, lines_count, functions_count;
 	size_t capacity, lines_capacity, functions_capacity; // private
 	struct map numbers;                                  // private: of frames
-	uint32_t *path;                                      // private: of a stack being folded
-	size_t path_capacity;                                // private
-	struct index_set function_numbers;                   // private
+	struct locations_fold *folds;      // private: by the last digits of stacks
+	struct str fold;                   // private: a stack being folded
+	uint32_t *path;                    // private: its callers
+	size_t path_capacity;              // private
+	struct index_set function_numbers; // private
 };
 
 // `= { .reader = …, .names = … }` is an empty one; `scoped` is the caller's, too.

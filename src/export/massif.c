@@ -264,7 +264,7 @@ static void write_all(const struct massif *massif)
 	}
 }
 
-static bool write(const struct export_source *source, struct sink *sink, struct err *)
+static bool write(const struct export_source *source, struct sink *sink, struct err *err)
 {
 	struct heap_amount row[PARTS] = { 0 };
 	struct massif massif = {
@@ -274,8 +274,9 @@ static bool write(const struct export_source *source, struct sink *sink, struct 
 			       .names = source->asked->names,
 			       .process = export_process(source) },
 	};
+	bool good;
 
-	stack_levels_read(&massif.levels);
+	good = stack_levels_read(&massif.levels, err);
 	make_tree(&massif);
 	write_all(&massif);
 	stack_levels_say(&massif.levels, "a file of Massif");
@@ -283,7 +284,7 @@ static bool write(const struct export_source *source, struct sink *sink, struct 
 	stack_levels_fini(&massif.levels);
 	index_set_fini(&massif.known);
 	MEM_FREE(massif.nodes, massif.numbers);
-	return true;
+	return good;
 }
 
 const struct export_format massif_format = {

@@ -97,14 +97,15 @@ static bool write(const struct export_source *source, struct sink *sink, struct 
 	struct events_watcher watcher = { .begin = write_begin,
 					  .end = write_end,
 					  .context = &tracker };
+	bool good;
 
 	if (!events_choose(source, "a file of memory_tracker", &watcher.process, err))
 		return false;
 	tracker.process = watcher.process;
-	events_read(source, &watcher);
+	good = events_read(source, &watcher, err);
 	map_fini(&tracker.callers_at);
 	str_fini(&tracker.callers);
-	return true;
+	return good;
 }
 
 const struct export_format memory_tracker_format = {

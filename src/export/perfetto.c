@@ -406,7 +406,7 @@ static void perfetto_fini(struct perfetto *perfetto)
 
 // Marks are written as they are read, and end at the next one or with the window. All stacks are
 // met before what they consist of is written, and that before the profiles that refer to it.
-static bool write(const struct export_source *source, struct sink *sink, struct err *)
+static bool write(const struct export_source *source, struct sink *sink, struct err *err)
 {
 	struct reader *reader = source->asked->reader;
 	struct heap_amount row[PARTS] = { 0 };
@@ -417,11 +417,12 @@ static bool write(const struct export_source *source, struct sink *sink, struct 
 		.locations = { .reader = reader, .names = source->asked->names },
 		.processes_count = reader_processes_count(reader),
 	};
+	bool good;
 
 	perfetto.levels.context = &perfetto;
 	perfetto.marked = mem_alloc(perfetto.processes_count + (size_t)1, sizeof *perfetto.marked);
 	write_tracks(&perfetto);
-	stack_levels_read(&perfetto.levels);
+	good = stack_levels_read(&perfetto.levels, err);
 	for (process_id id = 0; id < perfetto.processes_count; id++)
 		end_mark(&perfetto, id, perfetto.levels.to_ns);
 	write_level(&perfetto);
@@ -432,7 +433,7 @@ static bool write(const struct export_source *source, struct sink *sink, struct 
 	write_profiles(&perfetto);
 	stack_levels_say(&perfetto.levels, NULL);
 	perfetto_fini(&perfetto);
-	return true;
+	return good;
 }
 
 const struct export_format perfetto_format = {

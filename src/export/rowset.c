@@ -283,7 +283,8 @@ static void read_lives(struct rowset *rows,
 		.process = TRACE_NONE,
 	};
 
-	events_read(rows->source, &watcher);
+	if (!events_read(rows->source, &watcher, rows->err))
+		rows->good = false;
 	rows->lives_read = true;
 }
 

@@ -171,7 +171,7 @@ static void find_processes(struct stack_levels *levels)
 	}
 }
 
-void stack_levels_read(struct stack_levels *levels)
+bool stack_levels_read(struct stack_levels *levels, struct err *err)
 {
 	const struct query_context *asked = levels->source->asked;
 	const struct events_watcher watcher = {
@@ -182,13 +182,15 @@ void stack_levels_read(struct stack_levels *levels)
 		.context = levels,
 		.process = TRACE_NONE,
 	};
+	bool good;
 
 	levels->from_ns = asked->from_given ? asked->from_ns : 0;
 	levels->to_ns = asked->to_given ? asked->to_ns : asked->duration_ns;
 	levels->peak_ns = levels->from_ns;
 	find_processes(levels);
-	events_read(levels->source, &watcher);
+	good = events_read(levels->source, &watcher, err);
 	finish(levels);
+	return good;
 }
 
 void stack_levels_fini(struct stack_levels *levels)

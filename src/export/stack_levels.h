@@ -49,7 +49,7 @@ struct stack_levels {
 };
 
 // `= { .source = … }`; `row` (zeroed, the caller's) with `row_count`, and `note`, where wanted.
-void stack_levels_read(struct stack_levels *levels);
+bool stack_levels_read(struct stack_levels *levels, struct err *err);
 void stack_levels_fini(struct stack_levels *levels);
 
 // The end of a part of the window.

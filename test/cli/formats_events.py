@@ -4,6 +4,8 @@
 import csv
 import io
 import json
+import os
+import random
 import re
 import shutil
 import subprocess
@@ -100,6 +102,83 @@ def a_name_with_a_comma_is_one_cell():
               for row in rows))
     check(all(row["stack"].startswith(("main;", "_start", "signal", "")) for row in rows))
     check(any(row["call"] == "realloc" and row["old_address"] for row in rows))
+
+
+def anything(name, seed, count):
+    """All that can happen to blocks, at addresses of some thousand pages; most of them live on."""
+    dice = random.Random(seed)
+    lines = ["process p pid=7 exe=/odd", "thread t p tid=7", "thread u p tid=8", "heap h p handle=1",
+             "process q parent=p pid=9 start=fork exe=/odd", "thread v q tid=9", "stack s here"]
+    live, halves = {"t": [0x1000], "v": [0x1000]}, {}  # addresses by process; of halves by thread
+
+    def address(blocks):
+        if dice.random() < 0.9:
+            return dice.choice(blocks)
+        return dice.randrange(1, 1 << 13) << 12 | dice.randrange(4) << 6
+
+    for i in range(count):
+        thread = dice.choice("ttttuuuuvvv")
+        blocks = live["v" if thread == "v" else "t"]
+        kind = dice.choice("mmmmmmmmmmffrnhHF") if thread not in halves else dice.choice("aux")
+        when = f"{dice.choice(('+0us', '+0us', '+1us'))} {thread}"
+        old, new = address(blocks), dice.randrange(1, 1 << 13) << 12 | dice.randrange(4) << 6
+        if kind in "mra":
+            blocks.append(new)
+        if kind in "xu" and halves[thread] is None:
+            kind = "m"
+        lines.append(when + {
+            "m": f" malloc s {new} {dice.randrange(100)}",
+            "f": f" free s {old}",
+            "r": f" realloc {old} -> {new} 50",
+            "n": f" realloc-free {old}",
+            "a": f" realloc-alloc s {new} 70",
+            "u": f" realloc-undo {halves.get(thread)} 99",
+            "x": f" free {old}",
+            "h": f" heap-alloc h {new} 10",
+            "H": f" heap-free h {new}",
+            "F": " failed 77"}[kind])
+        halves.pop(thread, None)
+        if kind == "n":
+            halves[thread] = old
+        if i == count // 2:
+            lines += ["+0us mark p t \"half\"", "+0us t heap-reset h"]
+        if i == count * 3 // 4:
+            lines += ["+0us end q exit=0", "+0us t heap-destroy h"]
+            live["v"] = live["t"]  # of a process that has ended: what comes is of nothing known
+    return assembled(name, "\n".join(lines) + "\n+1ms end p exec\nend\n")
+
+
+@test
+def where_blocks_do_not_fit_in_memory_each_byte_is_the_same():
+    for seed in range(3):
+        path = anything("anything", seed, 6000)
+        for name, words in (("csv", ()), ("csv", ("--lifetimes",)), ("jsonl", ("--from", "30%", "--to", "90%")),
+                            ("csv", ("--lifetimes", "--from", "half", "--size", "..50")), ("massif", ()),
+                            ("dhat", ("--from", "20%")), ("perfetto", ()),
+                            *((each, ("--process", "#0", "--to", "80%"))
+                              for each in ("heaptrack", "firefox", "heaplog", "memory_tracker"))):
+            words = [word.replace("half", "mark:half") for word in words]
+            equal(exported(path, name, *words), exported(path, name, *words, "--memory", "64K"))
+
+
+@test
+def lifetimes_are_written_within_the_memory_that_is_given():
+    def peak(*words):  # or that of this program, which began it, where that is more
+        with subprocess.Popen([TIDEMARK, "export", "many.tide", "--format", "csv",
+                               "--lifetimes", *words],
+                              stdout=subprocess.DEVNULL) as running:
+            _, status, usage = os.wait4(running.pid, 0)
+            running.returncode = os.waitstatus_to_exitcode(status)
+        equal(running.returncode, 0)
+        return usage.ru_maxrss >> 10
+
+    with open("many.txt", "w", encoding="utf-8") as file:
+        file.write("process p\nthread t p\n")
+        for i in range(1, 600_000):
+            file.write(f"+0us t malloc {i << 6} 64\n")
+    run("dump", "--assemble", "many.txt", "-o", "many.tide")
+    little, much = peak("--memory", "8M"), peak()
+    check(little < much - 20, little, much)
 
 
 def heaptrack_says(path, *words):

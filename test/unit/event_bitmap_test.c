@@ -35,7 +35,7 @@ static void check(const char *expected, const char *lifetime, const char *impact
 	CHECK(moment_find_window(from, to, reader, NULL, NULL, window, &err));
 	CHECK(!lifetime || query_add_lifetime(&query, lifetime, &err));
 	CHECK(!impact || query_add_impact(&query, impact, &err));
-	event_bitmap = event_bitmap_new(reader, &query, window, &progress);
+	event_bitmap = event_bitmap_new(reader, &query, window, 1 << 20, &progress);
 	for (unsigned i = 0; i < 13; i++) {
 		bool begins = event_bitmap_begin(event_bitmap, i),
 		     ends = event_bitmap_end(event_bitmap, i);

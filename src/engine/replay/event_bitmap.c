@@ -45,12 +45,6 @@ static bool has_bit(const struct bits *bits, uint64_t number)
 	return number / 8 < bits->size && bits->bytes[number / 8] >> number % 8 & 1;
 }
 
-static void clear_bit(struct bits *bits, uint64_t number)
-{
-	if (has_bit(bits, number))
-		bits->bytes[number / 8] ^= (uint8_t)(1u << number % 8);
-}
-
 bool event_bitmap_begin(const struct event_bitmap *event_bitmap, uint64_t number)
 {
 	return has_bit(&event_bitmap->begins, number);
@@ -106,29 +100,26 @@ static void end_block(void *context, const struct lives_block *block, const stru
 		set_bit(&event_bitmap->ends, end->number);
 }
 
-// It lives on: no other block began or ended with these events.
-static void undo(void *context, const struct lives_block *block, const struct lives_end *end)
-{
-	struct event_bitmap *event_bitmap = context;
-
-	clear_bit(&event_bitmap->ends, end->number);
-	if (block->origin == LIVES_BEGUN)
-		clear_bit(&event_bitmap->begins, block->number);
-}
-
+// Bits are set in any order, so the shares (lives_share) need not be put together.
 struct event_bitmap *event_bitmap_new(struct reader *reader, const struct query *query,
-				      const struct moment_edge window[2], struct progress *progress)
+				      const struct moment_edge window[2], uint64_t memory_bytes,
+				      struct progress *progress)
 {
 	struct event_bitmap *event_bitmap = mem_alloc(1, sizeof *event_bitmap);
-	const struct lives_watcher watcher = { .end = end_block,
-					       .undo = undo,
-					       .context = event_bitmap };
-	struct lives *lives = lives_new(reader, &watcher, NULL);
+	const struct lives_watcher watcher = { .end = end_block, .context = event_bitmap };
+	struct map undone = { 0 };
+	uint32_t shares = lives_find_shares(reader, &undone, memory_bytes, progress);
 
 	event_bitmap->query = query;
 	event_bitmap->window = window;
-	lives_read(lives, reader, progress);
-	lives_free(lives);
+	for (uint32_t share = 0; share < shares; share++) {
+		struct lives *lives = lives_new(reader, &watcher, &undone);
+
+		lives_share(lives, share, shares);
+		lives_read(lives, reader, progress);
+		lives_free(lives);
+	}
+	map_fini(&undone);
 	return event_bitmap;
 }
 

@@ -1,7 +1,7 @@
 // event_bitmap: which events begin or end the blocks that a query selects.
 //
 // Some of what a query asks is known only once a block has ended: how long it lived, whether it
-// outlived a window. So this reads the trace once, pairs each block's beginning with its end, and
+// outlived a window. So this reads the trace, pairs each block's beginning with its end, and
 // keeps two bits for each event; whoever reads the trace a second time asks for them.
 //
 // Blocks are those of malloc and of named heaps, by the rules of lives.h. A block that did not end,
@@ -15,9 +15,10 @@
 struct event_bitmap;
 
 // Reads the trace from its beginning, and rewinds the reader. `window` says what the query's types
-// are about. Memory: two bits for each event, 80 bytes for each block that lives at one time.
+// are about. Memory: two bits for each event, and `memory_bytes` for the blocks that live at one
+// time; more of them are paired in several readings.
 struct event_bitmap *event_bitmap_new(struct reader *reader, const struct query *query,
-				      const struct moment_edge window[2],
+				      const struct moment_edge window[2], uint64_t memory_bytes,
 				      struct progress *progress);
 void event_bitmap_free(struct event_bitmap *event_bitmap); // NULL is allowed
 

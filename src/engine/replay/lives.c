@@ -38,7 +38,8 @@ struct lives {
 	const struct reader *reader;
 	struct lives_watcher watcher;
 	const struct map *undone;
-	bool lean; // without `list`
+	bool lean;              // without `list`
+	uint32_t share, shares; // lives_share
 	// From 1; `number` of a spare place is the next spare one. It is read all over: so the
 	// system is asked for large pages.
 	struct lives_block *list;
@@ -76,6 +77,22 @@ struct lives *lives_new_lean(const struct reader *reader)
 
 	lives->lean = true;
 	return lives;
+}
+
+void lives_share(struct lives *lives, uint32_t share, uint32_t shares)
+{
+	ASSERT(share < shares && lives->count == 1);
+	lives->share = share;
+	lives->shares = shares;
+}
+
+// By page, so that neighbours stay neighbours in tables. The product's upper half is a fraction of
+// 2^32, of which each share has as much as the others.
+static inline bool is_mine(const struct lives *lives, uint64_t address)
+{
+	uint64_t hash = ((address >> 12) * UINT64_C(0x9e3779b97f4a7c15)) >> 32;
+
+	return lives->shares <= 1 || (hash * lives->shares) >> 32 == lives->share;
 }
 
 void lives_free(struct lives *lives)
@@ -243,7 +260,8 @@ static void begin(struct lives *lives, const struct trace_event *event, process_
 		.moved = moved,
 	};
 
-	place(lives, process, &block, event);
+	if (is_mine(lives, block.address))
+		place(lives, process, &block, event);
 	if (lives->watcher.begin)
 		lives->watcher.begin(lives->watcher.context, &block);
 }
@@ -281,6 +299,8 @@ static struct lives_block end(struct lives *lives, const struct trace_event *eve
 	struct block slot;
 	uint64_t size;
 
+	if (!is_mine(lives, address))
+		return (struct lives_block){ .address = address, .origin = LIVES_ORPHAN };
 	if (!blocks_take(blocks_of(lives, process, event->heap), address, &slot, &size))
 		block = unknown(lives, process, event, address);
 	else if (lives->lean)
@@ -296,7 +316,7 @@ static struct lives_block end(struct lives *lives, const struct trace_event *eve
 static void undo(struct lives *lives, const struct trace_event *event, process_id process,
 		 const struct lives_half *half)
 {
-	if (!half->open || half->block.address != event->address)
+	if (!half->open || half->block.address != event->address || !is_mine(lives, event->address))
 		return;
 	if (half->block.origin == LIVES_BEGUN || half->block.origin == LIVES_COPY)
 		place(lives, process, &half->block, event);
@@ -313,14 +333,12 @@ static bool is_among(const struct lives_heap *heap, const struct blocks *only, p
 	return only ? &heap->blocks == only : process == TRACE_NONE || heap->process == process;
 }
 
-// The places of all blocks of a heap (`only`), or of a process (TRACE_NONE: of all), in the order
-// in which they began; NULL where there are none. The caller frees it. The order is by number, by
-// digits: of ten million blocks that takes a few passes and no comparisons.
-static uint32_t *list_blocks(struct lives *lives, const struct blocks *only, process_id process,
-			     size_t *count)
+// Numbers and places of all blocks of a heap (`only`), or of a process (TRACE_NONE: of all); NULL
+// where there are none. The caller frees it.
+static struct radix_pair *gather(struct lives *lives, const struct blocks *only, process_id process,
+				 size_t *count)
 {
-	struct radix_pair *pairs, *scratch;
-	uint32_t *list;
+	struct radix_pair *pairs;
 	size_t all = 0;
 
 	*count = 0;
@@ -342,23 +360,27 @@ static uint32_t *list_blocks(struct lives *lives, const struct blocks *only, pro
 				(struct radix_pair){ lives->list[block->site].number, block->site };
 	}
 	ASSERT(*count == all);
-	scratch = mem_alloc_table(all, sizeof *scratch);
-	radix_sort_pairs(pairs, scratch, *count);
+	return pairs;
+}
+
+// Into the order in which they began. By digits: of ten million blocks that takes a few passes and
+// no comparisons.
+static void sort_pairs(struct radix_pair *pairs, size_t count)
+{
+	struct radix_pair *scratch = mem_alloc_table(count, sizeof *scratch);
+
+	radix_sort_pairs(pairs, scratch, count);
 	mem_free(scratch);
-	list = mem_resize(NULL, *count, sizeof *list);
-	for (size_t i = 0; i < *count; i++)
-		list[i] = (uint32_t)pairs[i].value;
-	mem_free(pairs);
-	return list;
 }
 
 // End these blocks, of which `only` and `process` say as above. Tables are emptied before anything
-// is told, so that a watcher that asks finds nothing of them.
+// is told, so that a watcher that asks finds nothing of them; and before the list is sorted, which
+// takes memory.
 static void end_all(struct lives *lives, const struct blocks *only, process_id process,
 		    const struct lives_end *how)
 {
 	size_t count = 0;
-	uint32_t *list = lives->lean ? NULL : list_blocks(lives, only, process, &count);
+	struct radix_pair *pairs = lives->lean ? NULL : gather(lives, only, process, &count);
 
 	for (size_t i = 0; i < lives->heaps_count; i++) {
 		struct lives_heap *heap = &lives->heaps[i];
@@ -368,12 +390,13 @@ static void end_all(struct lives *lives, const struct blocks *only, process_id p
 		blocks_fini(&heap->blocks);
 		heap->blocks = (struct blocks){ .roomy = !lives->lean };
 	}
+	sort_pairs(pairs, count);
 	for (size_t i = 0; i < count; i++) {
-		struct lives_block block = drop(lives, list[i]);
+		struct lives_block block = drop(lives, pairs[i].value);
 
 		tell_end(lives, &block, how);
 	}
-	mem_free(list);
+	mem_free(pairs);
 }
 
 // ---- items ----
@@ -533,8 +556,8 @@ static void inherit_slot(void *context, const struct block *slot, uint64_t addre
 void lives_inherit(struct lives *lives, process_id parent, process_id child)
 {
 	struct heir heir = { .lives = lives, .parent = parent, .child = child };
+	struct radix_pair *pairs;
 	size_t count;
-	uint32_t *list;
 
 	blocks_of(lives, child, 0); // so that those of the parent stay where they are
 	heir.blocks = blocks_of(lives, parent, 0);
@@ -542,15 +565,16 @@ void lives_inherit(struct lives *lives, process_id parent, process_id child)
 		blocks_each(heir.blocks, false, inherit_slot, &heir);
 		return;
 	}
-	list = list_blocks(lives, heir.blocks, parent, &count);
+	pairs = gather(lives, heir.blocks, parent, &count);
+	sort_pairs(pairs, count);
 	for (size_t i = 0; i < count; i++) {
-		struct lives_block block = lives->list[list[i]];
+		struct lives_block block = lives->list[pairs[i].value];
 
 		block.origin = LIVES_COPY;
 		block.tag = 0;
 		lives_put(lives, child, &block);
 	}
-	mem_free(list);
+	mem_free(pairs);
 }
 
 bool lives_read(struct lives *lives, struct reader *reader, struct progress *progress)
@@ -658,12 +682,13 @@ void lives_each(struct lives *lives, void (*each)(void *context, const struct li
 		void *context)
 {
 	size_t count;
-	uint32_t *list = list_blocks(lives, NULL, TRACE_NONE, &count);
+	struct radix_pair *pairs = gather(lives, NULL, TRACE_NONE, &count);
 
 	ASSERT(each && !lives->lean);
+	sort_pairs(pairs, count);
 	for (size_t i = 0; i < count; i++)
-		each(context, &lives->list[list[i]]);
-	mem_free(list);
+		each(context, &lives->list[pairs[i].value]);
+	mem_free(pairs);
 }
 
 // ---- what will be undone ----
@@ -688,8 +713,9 @@ static void look(struct open_half *half, const struct trace_event *event, struct
 }
 
 // One reading of the trace: a first half is undone where its thread's next call says so, of the
-// same address.
-void lives_find_undone(struct reader *reader, struct map *undone, struct progress *progress)
+// same address. `sample` (may be NULL) gets all items, too.
+static void read_undone(struct reader *reader, struct map *undone, struct lives *sample,
+			struct progress *progress)
 {
 	struct open_half *halves = NULL;
 	struct reader_pass pass = reader_pass_begin(reader, progress);
@@ -698,10 +724,35 @@ void lives_find_undone(struct reader *reader, struct map *undone, struct progres
 	while (reader_pass_next(&pass) != READER_END) {
 		thread_id thread = pass.event.thread;
 
+		if (sample && pass.item == READER_NOTE)
+			lives_add_note(sample, &pass.note);
 		if (pass.item == READER_NOTE || thread >= reader_threads_count(reader))
 			continue;
 		look(MEM_REACH(halves, capacity, thread), &pass.event, undone);
+		if (sample)
+			lives_add_event(sample, &pass.event);
 	}
 	mem_free(halves);
 	reader_rewind(reader);
+}
+
+void lives_find_undone(struct reader *reader, struct map *undone, struct progress *progress)
+{
+	read_undone(reader, undone, NULL, progress);
+}
+
+// A list of blocks never gets shorter, so its length says how many lived at one time.
+uint32_t lives_find_shares(struct reader *reader, struct map *undone, uint64_t memory_bytes,
+			   struct progress *progress)
+{
+	enum { SAMPLES = 64, BLOCK_BYTES = 144, SHARES_MAX = 1 << 10 };
+	struct lives *sample = lives_new(reader, NULL, NULL);
+	uint64_t bytes, shares;
+
+	lives_share(sample, 0, SAMPLES);
+	read_undone(reader, undone, sample, progress);
+	bytes = (sample->count - 1) * SAMPLES * BLOCK_BYTES;
+	lives_free(sample);
+	shares = bytes / (memory_bytes + 1) + 1;
+	return shares < SHARES_MAX ? (uint32_t)shares : SHARES_MAX;
 }

@@ -31,7 +31,9 @@
 //     2  u  malloc         0x10 8     begin 0x10, 8 bytes
 //     3  t  realloc-alloc  0x40 32    begin 0x40, 32 bytes, moved from 0x10
 //
-// Memory: some 100 bytes for each block that lives at one time, lean 20 to 40. One thread.
+// Memory: some 140 bytes for each block that lives at one time, lean 20 to 40. Where that is too
+// much the trace is read several times, each time for the blocks of a share of the addresses
+// (lives_share). One thread.
 #pragma once
 
 #include "base/map.h"
@@ -108,6 +110,10 @@ void lives_free(struct lives *lives); // NULL is allowed
 // of the memory. Not for lives_tag and lives_each.
 struct lives *lives_new_lean(const struct reader *reader);
 
+// Before any item: only blocks at addresses of one share of so many are followed. Of all others
+// `begin` is given, but no end.
+void lives_share(struct lives *lives, uint32_t share, uint32_t shares);
+
 // These events, which are added soon, are of one thread (reader_run): begin to fetch from memory
 // what they end. Hides most of what a cache costs.
 void lives_expect(struct lives *lives, const struct trace_event *events, uint32_t count);
@@ -158,3 +164,8 @@ void lives_finish(struct lives *lives, uint64_t time_ns);
 // Read the trace for first halves that a second one undoes: their numbers go to `undone`. Rewinds
 // the reader, before and after.
 void lives_find_undone(struct reader *reader, struct map *undone, struct progress *progress);
+
+// The same, and how many shares there must be for the blocks of each to fit in that much memory.
+// Estimated, from one page in 64.
+uint32_t lives_find_shares(struct reader *reader, struct map *undone, uint64_t memory_bytes,
+			   struct progress *progress);

@@ -507,12 +507,12 @@ void query_context_close(struct query_context *asked)
 
 bool query_context_select(struct query_context *asked, struct err *err)
 {
-	return selection_read(&asked->selection, asked->options.window.progress, err);
+	return selection_read(&asked->selection, &asked->options.window, err);
 }
 
 bool query_context_select_events(struct query_context *asked, struct err *err)
 {
-	return selection_read_events(&asked->selection, asked->options.window.progress, err);
+	return selection_read_events(&asked->selection, &asked->options.window, err);
 }
 
 void query_context_whole(struct query_context *asked, struct whole *whole, bool walks,

@@ -251,13 +251,14 @@ static bool needs_picks(const struct selection *selection)
 }
 
 // A bit for each event that begins or ends a selected block.
-static void read_picks(struct selection *selection, enum progress_mode mode)
+static void read_picks(struct selection *selection, const struct window_options *options)
 {
 	struct progress progress;
 
-	progress_begin(&progress, mode, "pairing", reader_bytes(selection->reader));
+	progress_begin(&progress, options->progress, "pairing", reader_bytes(selection->reader));
 	selection->event_bitmap = event_bitmap_new(selection->reader, &selection->query,
-						   selection->window, &progress);
+						   selection->window, window_memory_of(options) / 2,
+						   &progress);
 	progress_end(&progress);
 }
 
@@ -271,7 +272,8 @@ static bool check_owners(const struct selection *selection, struct err *err)
 
 // Where the filters ask for processes, threads and stacks alone, the query has all that is needed,
 // and no function is called for each event.
-bool selection_read(struct selection *selection, enum progress_mode progress, struct err *err)
+bool selection_read(struct selection *selection, const struct window_options *options,
+		    struct err *err)
 {
 	bool windowed = selection_words_get(selection->words, SELECTION_FROM) ||
 			selection_words_get(selection->words, SELECTION_TO);
@@ -280,7 +282,7 @@ bool selection_read(struct selection *selection, enum progress_mode progress, st
 		return false;
 	selection->within = windowed;
 	if (needs_picks(selection))
-		read_picks(selection, progress);
+		read_picks(selection, options);
 	if (!needs_picks(selection) && !selection->within && !selection->query.sizes &&
 	    !selection->query.heaps)
 		return true;
@@ -290,12 +292,12 @@ bool selection_read(struct selection *selection, enum progress_mode progress, st
 }
 
 // Always reads the trace: whether a free is shown depends on the block that it ends.
-bool selection_read_events(struct selection *selection, enum progress_mode progress,
+bool selection_read_events(struct selection *selection, const struct window_options *options,
 			   struct err *err)
 {
 	if (!check_owners(selection, err))
 		return false;
-	read_picks(selection, progress);
+	read_picks(selection, options);
 	return true;
 }
 

@@ -19,6 +19,7 @@
 #include "engine/moment.h"
 #include "engine/query.h"
 #include "engine/replay/event_bitmap.h"
+#include "engine/window.h"
 #include "report/ask/row_filter.h"
 
 // In the order in which words are taken: frames before rows.
@@ -93,11 +94,12 @@ bool selection_window(struct selection *selection, moment_peak *peak, void *cont
 
 // Make the query whole for one who counts allocations from events: sets query.event where size,
 // window, lifetime, heap or impact narrow it. Reads the trace once where it must, and rewinds it.
-bool selection_read(struct selection *selection, enum progress_mode progress, struct err *err);
+bool selection_read(struct selection *selection, const struct window_options *options,
+		    struct err *err);
 
 // The same for one who shows single events: reads the trace once, and rewinds it. --from and --to
 // say only what impacts are about.
-bool selection_read_events(struct selection *selection, enum progress_mode progress,
+bool selection_read_events(struct selection *selection, const struct window_options *options,
 			   struct err *err);
 
 // Whether the event begins or ends a selected allocation, or is a call that failed or that is on

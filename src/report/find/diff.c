@@ -495,7 +495,7 @@ static bool add_temporaries(struct comparing *comparing, enum progress_mode mode
 	if (asked->layers != WINDOW_HEAP)
 		return true;
 	reader_rewind(asked->reader);
-	if (!selection_read(&asked->selection, mode, err))
+	if (!query_context_select(asked, err))
 		return false;
 	if (!query_narrows(&asked->selection.query)) {
 		add_whole_temporaries(comparing);
