@@ -10,6 +10,8 @@
 
 #include "base/mem.h"
 
+#include <stdbool.h>
+
 // A slope that is not negative: they are in order as their bits are.
 union slope {
 	double value;
@@ -123,6 +125,31 @@ static enum trend_verdict judge(const uint64_t *floor, size_t count, uint64_t gr
 	return TREND_GROWS;
 }
 
+// Whether the end lies in the rise of a tooth like those before it: a cache that is emptied again
+// and again. Twice at least as much was held as at the end, and more than half of that given back;
+// and all since the last fall is one rise, so that nothing is left under the teeth.
+//
+// For example 0 4 8 0 4 8 0 4: 8 was left twice, and the last fall was to 0. In 0 4 8 0 4 8 0 8 4
+// it was to 4, which may have been left for good.
+static bool is_in_tooth(const uint64_t *lows, size_t count)
+{
+	uint64_t level = lows[count - 1], lowest = UINT64_MAX;
+	size_t falls = 0;
+	bool high = false;
+
+	ASSERT(count >= 2);
+	for (size_t i = 0; i < count; i++) {
+		high |= lows[i] >= level;
+		if (high && lows[i] < level / 2) {
+			falls++;
+			high = false;
+		}
+		if (i > 0 && lows[i] + level / 16 < lows[i - 1])
+			lowest = lows[i];
+	}
+	return falls >= 2 && lowest < level / 2;
+}
+
 // The floor of a bucket is the lowest level from there on: what was given back later did not grow.
 struct trend trend_judge(const uint64_t *lows, size_t count, uint64_t grown_min, uint64_t *floor)
 {
@@ -141,5 +168,7 @@ struct trend trend_judge(const uint64_t *lows, size_t count, uint64_t grown_min,
 	trend.fit = fit(floor, count);
 	if (count >= TREND_BUCKETS_MIN && trend.grown > 0 && trend.grown >= grown_min)
 		trend.verdict = judge(floor, count, trend.grown);
+	if (trend.verdict == TREND_RECENT && is_in_tooth(lows, count))
+		trend.verdict = TREND_STEADY;
 	return trend;
 }

@@ -11,7 +11,9 @@
 //
 //     STEADY      grown < grown_min, or fewer than TREND_BUCKETS_MIN buckets
 //     STEPS       the two largest rises from one bucket to the next are three quarters of grown
-//     RECENT      the first two thirds hold less than a ninth of grown
+//     RECENT      the first two thirds hold less than a ninth of grown; STEADY if as much was held
+//                 and given back twice before, and all since is one rise: a cache that is emptied
+//                 again and again
 //     LEVELS_OFF  the last third holds less than a ninth of grown (its rate is below a quarter of
 //                 the rate before), or the last sixth holds less than a sixtieth and no single
 //                 rise was an eighth of grown

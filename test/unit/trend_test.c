@@ -120,12 +120,41 @@ static double sawtooth_on_a_leak(int i)
 	return i % 6 * 5000.0 + i * 100.0;
 }
 
+// The last third begins within the last tooth; what was before, by the bits of `shape`: 1 is one
+// tooth as high, 2 a second one, 4 the last one's rise has a fall in it that is not deep.
+static struct trend judge_teeth(unsigned shape)
+{
+	uint64_t lows[N] = { 0 };
+
+	for (int i = 0; i < N; i++) {
+		int last = i - 36;
+
+		if (last >= 0)
+			lows[i] = 1000 * (uint64_t)last;
+		else if (i < 12 ? shape & 1 : i < 24 && shape & 2)
+			lows[i] = 1000 * (uint64_t)(i % 12 + 2);
+	}
+	if (shape & 4) {
+		lows[45] += 3000;
+		lows[44] += 3000;
+	}
+	return trend_judge(lows, N, 1, NULL);
+}
+
+TEST(trend_takes_a_tooth_like_those_before_for_no_growth)
+{
+	CHECK_EQ(TREND_RECENT, judge_teeth(0).verdict);
+	CHECK_EQ(TREND_RECENT, judge_teeth(1).verdict);
+	CHECK_EQ(TREND_RECENT, judge_teeth(2).verdict);
+	CHECK_EQ(TREND_STEADY, judge_teeth(1 | 2).verdict);
+	CHECK_EQ(TREND_RECENT, judge_teeth(1 | 2 | 4).verdict);
+}
+
 TEST(trend_looks_under_a_sawtooth)
 {
 	struct trend trend = judge(sawtooth_on_a_leak, 1);
 
-	// Of a sawtooth only the last tooth stands: nothing has shown yet that it will fall.
-	CHECK_EQ(TREND_RECENT, judge(sawtooth, 1).verdict);
+	CHECK_EQ(TREND_STEADY, judge(sawtooth, 1).verdict);
 	CHECK(trend.verdict == TREND_GROWS || trend.verdict == TREND_RECENT);
 	CHECK_NEAR(100, trend.slope, 30);
 }
