@@ -563,13 +563,12 @@ static bool nothing_there(struct etl *etl, struct err *err)
 		err, ERR_FORMAT,
 		"there is no VirtualAlloc or heap event in it, but %s events of other kinds, "
 		"%s stacks (%s by key, %s of them without a definition; %s of %s keys are used "
-		"again), %" PRIu32 " processes, %" PRIu32 " images (%" PRIu32
-		" with an RSDS)%s (try: wpr -start VirtualAllocation, or "
-		"-start Heap)",
+		"again), %s processes, %s images (%s with an RSDS)%s (try: wpr -start "
+		"VirtualAllocation, or -start Heap)",
 		STR_COUNT(etl->events), STR_COUNT(etl->walks), STR_COUNT(etl->keyed),
 		STR_COUNT(stacks.unresolved), STR_COUNT(stacks.recycled), STR_COUNT(stacks.keys),
-		etl_system_processes(etl->system), etl_system_images(etl->system),
-		etl_system_named(etl->system),
+		STR_COUNT(etl_system_processes(etl->system)),
+		STR_COUNT(etl_system_images(etl->system)), STR_COUNT(etl_system_named(etl->system)),
 		etl_file_header(etl->file)->damaged ? ", and damaged buffers" : "");
 }
 

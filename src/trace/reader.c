@@ -19,6 +19,7 @@
 // the trace (reader_place) is a block and how many items after its beginning.
 #include "trace/reader_own.h"
 
+#include "base/str.h"
 #include "wire/compiler.h"
 
 #include <inttypes.h>
@@ -738,8 +739,8 @@ bool reader_ok(const struct reader *reader, struct err *err)
 		return whole;
 	if (!whole)
 		other = *err;
-	return err_set(err, ERR_FORMAT, "%s%s%" PRIu64 " event%s lost", other.text,
-		       whole ? "" : "; and ", lost, lost == 1 ? " was" : "s were");
+	return err_set(err, ERR_FORMAT, "%s%s%s event%s lost", other.text, whole ? "" : "; and ",
+		       STR_COUNT(lost), lost == 1 ? " was" : "s were");
 }
 
 const struct trace_info *reader_info(const struct reader *reader)
