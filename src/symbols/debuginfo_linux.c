@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "symbols/dies.h"
+#include "symbols/dies_names.h"
 #include "symbols/drive.h"
 #include "symbols/linetable.h"
 #include "symbols/nest.h"

@@ -1,16 +1,10 @@
-// dies: the tree of DIEs, in which DWARF tells of a program: steps through it, and whole names.
-//
-// A DIE of C++ often says only its own part of a name: "open", of a function that no other file
-// sees. Its namespaces and classes are the DIEs around it, its parameters those below it. Put
-// together they are the name that the symbol of that function has, as the demangler writes it:
-// "app::(anonymous namespace)::store::open(char const*) const".
+// dies: the tree of DIEs, in which DWARF tells of a program: steps through it, and what one says.
 //
 // DWARF is untrusted: DIEs must rise, and depth, length and steps are bounded.
 #pragma once
 
-#include "base/map.h"
-
 #include <elfutils/libdw.h>
+#include <stdbool.h>
 
 enum { DIES_DEPTH_MAX = 256 }; // of the tree that we follow
 
@@ -35,18 +29,5 @@ const char *dies_linkage_name(Dwarf_Die *die);
 // demangler does not read it (constraints of C++20).
 bool dies_linkage_tells(const char *linkage);
 
-// Names that were put together. { 0 } has none yet.
-struct dies_names {
-	struct map units; // of libdw -> struct scopes, owned
-	struct map texts; // address of the DIE -> text, owned
-};
-
-void dies_names_fini(struct dies_names *names);
-
 // Is it one of those that name functions by the ABI of C++?
 bool dies_is_cpp(int language);
-
-// The whole name of the function `die`, which has no mangled one that tells. NULL where it has
-// none, or where its plain one is whole: it is not of C++ (`cpp`: so is the unit that refers to
-// it), or it is one of C's that C++ knows. Valid until dies_names_fini.
-const char *dies_names_find(struct dies_names *names, Dwarf_Die *die, bool cpp);
