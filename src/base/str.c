@@ -471,16 +471,31 @@ const char *str_find_last(const char *text, char c, size_t length)
 	return NULL;
 }
 
-// One of Windows begins with a drive or a '\'; or it has no '/', as PDBs have paths that begin
-// anywhere.
+// "C:\x\y.dll", "z:/y.dll", "\\host\share\y.dll" and "\Device\y.dll", and not "/c/y.dll" or "y.dll".
+bool str_is_windows_path(const char *path)
+{
+	return path[0] == '\\' || (isalpha((unsigned char)path[0]) && path[1] == ':');
+}
+
+// One that has no '/' may be of Windows, too: PDBs have paths that begin anywhere.
 const char *str_last_part(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	const char *last = slash ? slash + 1 : path;
 
-	if (!slash || path[0] == '\\' || (isalpha((unsigned char)path[0]) && path[1] == ':'))
+	if (!slash || str_is_windows_path(path))
 		slash = strrchr(last, '\\');
 	return slash >= last ? slash + 1 : last;
+}
+
+const char *str_last_part_of_any(const char *path)
+{
+	const char *last = path;
+
+	for (const char *at = path; *at; at++)
+		if (*at == '\\' || *at == '/' || (*at == ':' && at == path + 1))
+			last = at + 1;
+	return last;
 }
 
 const char *str_ending(const char *path)

@@ -92,8 +92,15 @@ const char *str_nearest(const char *word, const char *const *words);
 // The last place of `c` in the first `length` bytes of `text`; NULL: it is not there.
 const char *str_find_last(const char *text, char c, size_t length);
 
+// Is it a path as Windows writes it, with a drive's letter or a backslash in front?
+bool str_is_windows_path(const char *path);
+
 // What is after the last '/' of a path, or all of it. In one of Windows a '\\' is one too.
 const char *str_last_part(const char *path);
+
+// The same of a path that may be of either system wherever it begins: after the last of both, or
+// after the colon of a drive.
+const char *str_last_part_of_any(const char *path);
 
 // What is after the last '.', or "".
 const char *str_ending(const char *path);

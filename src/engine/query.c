@@ -31,11 +31,6 @@ void query_fini(struct query *query)
 	*query = (struct query){ 0 };
 }
 
-static bool is_of_windows(const char *path)
-{
-	return *path != '/' && strchr(path, '\\');
-}
-
 // A path, or its last part. Windows does not care for case.
 static bool names_file(const char *path, const char *word, bool windows)
 {
@@ -150,7 +145,7 @@ bool query_add_process(struct query *query, const struct reader *reader, const c
 	}
 	for (process_id id = 0; id < count; id++) {
 		const struct trace_process *process = reader_process(reader, id);
-		bool windows = is_of_windows(process->exe);
+		bool windows = str_is_windows_path(process->exe);
 
 		if ((is_number && process->pid == number) ||
 		    names_file(process->exe, word, windows) ||

@@ -379,17 +379,6 @@ static size_t images_behind(const struct etl_system *system, uint32_t pid, uint6
 	return low;
 }
 
-// Paths are of Windows, or of the machine on which a PDB was made.
-static const char *last_part(const char *path)
-{
-	const char *part = path;
-
-	for (; *path; path++)
-		if (*path == '\\' || *path == '/')
-			part = path + 1;
-	return part;
-}
-
 // Whether the PDB's name is the image's with another ending.
 static bool is_own_pdb(const char *image, const char *pdb)
 {
@@ -403,12 +392,12 @@ static bool is_own_pdb(const char *image, const char *pdb)
 // it.
 static void give_id(struct etl_image *image, const struct rsds *rsds)
 {
-	const char *pdb = last_part(rsds->pdb);
+	const char *pdb = str_last_part_of_any(rsds->pdb);
 	size_t length = strlen(pdb);
 
 	memcpy(image->build_id, rsds->id, sizeof rsds->id);
 	image->build_id_length = sizeof rsds->id;
-	if (length <= PDB_NAME_MAX && !is_own_pdb(last_part(image->path), pdb)) {
+	if (length <= PDB_NAME_MAX && !is_own_pdb(str_last_part_of_any(image->path), pdb)) {
 		memcpy(image->build_id + sizeof rsds->id, pdb, length);
 		ASSERT(sizeof rsds->id + length <= sizeof image->build_id);
 		image->build_id_length += (uint8_t)length;

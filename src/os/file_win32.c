@@ -7,6 +7,7 @@
 #include "os/file.h"
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "os/wide_win32.h"
 
 #include <ctype.h>
@@ -538,15 +539,10 @@ char *file_absolute(const char *path)
 	return str_take(&whole);
 }
 
+// A drive without a slash counts, too: in C:a.tide the name is a.tide.
 const char *file_name(const char *path)
 {
-	const char *name = path;
-
-	for (const char *at = path; *at; at++)
-		// A drive without a slash counts, too: in C:a.tide the name is a.tide.
-		if (*at == '/' || *at == '\\' || (*at == ':' && at == path + 1))
-			name = at + 1;
-	return name;
+	return str_last_part_of_any(path);
 }
 
 char *file_caches(void)

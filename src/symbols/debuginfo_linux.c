@@ -16,7 +16,6 @@
 #include "base/str.h"
 #include "symbols/dies.h"
 #include "symbols/dies_names.h"
-#include "symbols/drive.h"
 #include "symbols/linetable.h"
 #include "symbols/nest.h"
 
@@ -477,7 +476,8 @@ static const char *complete_path(struct debuginfo *debuginfo, const struct unit 
 	size_t length;
 	uint64_t *slot;
 
-	if (!name || *name == '/' || drive_is(name) || !unit->directory || !*unit->directory)
+	if (!name || *name == '/' || str_is_windows_path(name) || !unit->directory ||
+	    !*unit->directory)
 		return name;
 	length = strlen(unit->directory);
 	if (unit->version < 5 && strncmp(name, unit->directory, length) == 0 && name[length] == '/')

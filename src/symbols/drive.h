@@ -6,14 +6,6 @@
 // looked for in any case.
 #pragma once
 
-#include <stdbool.h>
-
-// Is it a path as Windows writes it: a drive's letter in front, or a backslash?
-bool drive_is(const char *path);
-
-// The last part of such a path (and of any other).
-const char *drive_name(const char *path);
-
 // The file or directory on this machine, owned by the caller (mem_free); NULL: there is none. A
 // path that Windows would not write is taken as it is.
 char *drive_find(const char *path);

@@ -75,7 +75,7 @@ char *drive_find(const char *path)
 	struct str folder = { 0 };
 	char *found = NULL;
 
-	if (!drive_is(path))
+	if (!str_is_windows_path(path))
 		return access(path, F_OK) == 0 ? mem_copy_text(path) : NULL;
 	if (path[0] == '\\') // another machine's, or a device
 		return NULL;

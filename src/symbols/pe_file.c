@@ -230,8 +230,8 @@ static char *pdb_name(const struct pe_file *file, const struct symbols_file_iden
 	const char *dot = strrchr(file->name, '.');
 
 	// The image knows best: a module may have been renamed after it was linked.
-	if (file->pe.pdb && *drive_name(file->pe.pdb))
-		return mem_copy_text(drive_name(file->pe.pdb));
+	if (file->pe.pdb && *str_last_part_of_any(file->pe.pdb))
+		return mem_copy_text(str_last_part_of_any(file->pe.pdb));
 	if (identity->build_id_length > ID_BYTES)
 		return mem_copy_bytes(identity->build_id + ID_BYTES,
 				      identity->build_id_length - ID_BYTES);
@@ -302,7 +302,7 @@ static bool try_pdb(void *opaque, const char *path)
 // Beside the image, and where the linker wrote it.
 static bool look_near(struct pe_file *file, const struct wanted *wanted, struct hunt *hunt)
 {
-	size_t length = file->path ? (size_t)(drive_name(file->path) - file->path) : 0;
+	size_t length = file->path ? (size_t)(str_last_part_of_any(file->path) - file->path) : 0;
 	char *folder, *found = NULL;
 	bool done = false;
 
@@ -313,7 +313,8 @@ static bool look_near(struct pe_file *file, const struct wanted *wanted, struct 
 		mem_free(folder);
 	}
 	// Only if it has a folder: a name alone was looked for beside the image.
-	if (!done && file->pe.pdb && strcmp(drive_name(file->pe.pdb), file->pe.pdb) != 0) {
+	if (!done && file->pe.pdb &&
+	    strcmp(str_last_part_of_any(file->pe.pdb), file->pe.pdb) != 0) {
 		mem_free(found);
 		found = drive_find(file->pe.pdb);
 		done = found && try_pdb(hunt, found);
@@ -350,7 +351,7 @@ struct pe_file *pe_file_open(const struct symbols_file_identity *identity,
 {
 	struct pe_file *file = mem_alloc(1, sizeof *file);
 
-	file->name = mem_copy_text(drive_name(identity->path));
+	file->name = mem_copy_text(str_last_part_of_any(identity->path));
 	find_image(file, identity, search);
 	find_pdb(file, identity, search);
 	// The system's library is the last resort, because its answers depend on its version.

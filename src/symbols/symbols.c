@@ -10,8 +10,8 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "symbols/demangle.h"
-#include "symbols/drive.h"
 #include "symbols/symbols_bundle.h"
 #include "symbols/symbols_file.h"
 
@@ -154,7 +154,7 @@ static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t length)
 // In a process of 32 bits Windows shows another file under the same path.
 static uint64_t memory_bytes(const struct trace_module *module)
 {
-	return drive_is(module->path) ? module->end - module->start : 0;
+	return str_is_windows_path(module->path) ? module->end - module->start : 0;
 }
 
 static uint64_t hash_identity(const struct trace_module *module, uint64_t seed)

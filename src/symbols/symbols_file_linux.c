@@ -12,7 +12,6 @@
 #include "base/str.h"
 #include "symbols/debugfile.h"
 #include "symbols/debuginfo.h"
-#include "symbols/drive.h"
 #include "symbols/gopcln.h"
 #include "symbols/minidebug.h"
 #include "symbols/pe_file.h"
@@ -192,7 +191,7 @@ struct symbols_file *symbols_file_open(const struct symbols_file_identity *ident
 	struct symbols_file *file = mem_alloc(1, sizeof *file);
 	struct object *object;
 
-	if (drive_is(identity->path)) {
+	if (str_is_windows_path(identity->path)) {
 		file->pe = pe_file_open(identity, search);
 		return file;
 	}

@@ -3,7 +3,7 @@
 #include "symbols/symbols_file.h"
 
 #include "base/mem.h"
-#include "symbols/drive.h"
+#include "base/str.h"
 #include "symbols/pe_file.h"
 
 struct symbols_file {
@@ -16,7 +16,7 @@ struct symbols_file *symbols_file_open(const struct symbols_file_identity *ident
 	struct symbols_file *file = mem_alloc(1, sizeof *file);
 
 	// Paths tell the two apart: C:\… or \\… is Windows', /… a Linux one.
-	if (drive_is(identity->path))
+	if (str_is_windows_path(identity->path))
 		file->pe = pe_file_open(identity, search);
 	else if (identity->path[0] == '/')
 		remarks_add(search->remarks,

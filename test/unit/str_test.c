@@ -230,3 +230,26 @@ TEST(str_nearest_keeps_quiet_where_nothing_is_near)
 	CHECK(!str_nearest(longer, commands));
 	CHECK(!str_nearest("record", (const char *const[]){ NULL }));
 }
+
+TEST(str_paths_of_windows_begin_with_a_drive_or_a_backslash)
+{
+	CHECK(str_is_windows_path("C:\\x\\y.dll"));
+	CHECK(str_is_windows_path("z:/y.dll"));
+	CHECK(str_is_windows_path("\\\\host\\share\\y.dll"));
+	CHECK(str_is_windows_path("\\Device\\y.dll"));
+	CHECK(!str_is_windows_path("/c/y.dll"));
+	CHECK(!str_is_windows_path("/c\\y.dll"));
+	CHECK(!str_is_windows_path("y.dll"));
+	CHECK(!str_is_windows_path(""));
+}
+
+TEST(str_last_part_of_any_is_after_the_last_separator_of_either_system)
+{
+	CHECK_STR("y.dll", str_last_part_of_any("C:\\x/y.dll"));
+	CHECK_STR("y.dll", str_last_part_of_any("/x\\y.dll"));
+	CHECK_STR("y.dll", str_last_part_of_any("C:y.dll"));
+	CHECK_STR("a:y.dll", str_last_part_of_any("/x/a:y.dll"));
+	CHECK_STR("ab:y", str_last_part_of_any("ab:y"));
+	CHECK_STR("y", str_last_part_of_any("y"));
+	CHECK_STR("", str_last_part_of_any("x/"));
+}

@@ -4,6 +4,7 @@
 #include "report/ask/script_place.h"
 
 #include "base/mem.h"
+#include "base/str.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -13,16 +14,6 @@ enum { PROCESSES_MAX = 64, ARGUMENTS_MAX = 16 };
 static bool is_slash(char c)
 {
 	return c == '/' || c == '\\';
-}
-
-// names_file is for paths of one system: here the path may be of either.
-static const char *last_part(const char *path)
-{
-	const char *name = path + strlen(path);
-
-	while (name > path && !is_slash(name[-1]))
-		name--;
-	return name;
 }
 
 // How long the folder is in which `argument` begins, if it is `path`. "./run.py" of /srv/v2/run.py
@@ -55,7 +46,7 @@ static bool is_started(struct script_place *place, const struct reader *reader, 
 			if (!is_argument(path, process->args[i], &place->work_length))
 				continue;
 			place->path = path;
-			place->script_length = (size_t)(last_part(path) - path);
+			place->script_length = (size_t)(str_last_part_of_any(path) - path);
 			ASSERT(place->work_length <= place->script_length);
 			return true;
 		}
@@ -131,7 +122,7 @@ static bool is_of_folder(const char *name)
 const char *script_place_of(struct script_place *place, const struct reader *reader,
 			    const char *file)
 {
-	const char *library = in_library(file), *name = last_part(file);
+	const char *library = in_library(file), *name = str_last_part_of_any(file);
 
 	ASSERT(!library || (library >= file && library <= file + strlen(file)));
 	if (library)

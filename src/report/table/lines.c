@@ -5,8 +5,8 @@
 #include "report/table/lines.h"
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "report/ask/cxxname.h"
-#include "symbols/drive.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -71,7 +71,7 @@ void lines_write(struct lines *lines, const struct symbol *symbol, enum paper_st
 	ASSERT(lines->paper);
 	lines->count++;
 	lines->unnamed += !names_is_named(symbol);
-	lines->windows |= drive_is(symbol->module);
+	lines->windows |= str_is_windows_path(symbol->module);
 	// What has no module has no file in which its lines could be.
 	lines->unlined += names_is_named(symbol) && !symbol->line && *symbol->module &&
 			  !names_is_script(symbol);
