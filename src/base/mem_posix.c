@@ -4,9 +4,10 @@
 // there (mremap), which copies nothing.
 #include "base/mem.h"
 
+#include "base/control_group.h"
+
 #include <malloc.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -157,58 +158,19 @@ void mem_sort(void *items, size_t count, size_t size_bytes, mem_compare *compare
 		qsort_r(items, count, size_bytes, compare, context);
 }
 
-// A control group's limit is a number, or "max"; of version 1, which has no word for none, a number
-// that no machine has. That of `group`, if it is less.
-static uint64_t lower(uint64_t bytes, const char *mount, const char *group, const char *name)
-{
-	char path[512];
-	unsigned long long limit = 0;
-	FILE *file;
-
-	if ((size_t)snprintf(path, sizeof path, "%s%s/%s", mount, group, name) >= sizeof path)
-		return bytes;
-	file = fopen(path, "re");
-	if (!file)
-		return bytes;
-	if (fscanf(file, "%llu", &limit) != 1 || limit >> 60)
-		limit = 0;
-	fclose(file);
-	return limit && (bytes == 0 || limit < bytes) ? limit : bytes;
-}
-
-// The group of a line such as "5:memory:/user.slice" (version 1) or "0::/user.slice/app.scope" (2)
-// of /proc/self/cgroup, and those around it: of "/a/b", "/a" and "". In a namespace of groups the
-// outermost one is at the mount itself.
+// Of the groups that we are in, whichever their hierarchy is.
 uint64_t mem_of_machine(void)
 {
-	static const struct {
-		const char *line, *mount, *name;
-	} forms[] = {
-		{ ":memory:", "/sys/fs/cgroup/memory", "memory.limit_in_bytes" },
-		{ "0::", "/sys/fs/cgroup", "memory.max" },
-		{ "0::", "/sys/fs/cgroup/unified", "memory.max" },
-	};
 	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-	uint64_t bytes = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
-	char text[4096] = "", group[4096];
-	FILE *file = fopen("/proc/self/cgroup", "re");
+	uint64_t bytes = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0, limit;
+	char list[CONTROL_GROUP_BYTES], group[CONTROL_GROUP_BYTES];
 
-	if (file) {
-		text[fread(text, 1, sizeof text - 1, file)] = 0;
-		fclose(file);
-	}
-	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-		const char *line = strstr(text, forms[i].line);
-		char *slash;
-
-		line = line ? line + strlen(forms[i].line) : "";
-		snprintf(group, sizeof group, "%.*s", (int)strcspn(line, "\n"), line);
-		do {
-			bytes = lower(bytes, forms[i].mount, group, forms[i].name);
-			slash = strrchr(group, '/');
-			if (slash)
-				*slash = 0;
-		} while (slash);
+	control_group_list(0, list);
+	for (size_t i = 0; i < CONTROL_GROUP_FORMS; i++) {
+		control_group_find(&control_group_forms[i], list, group);
+		limit = control_group_memory(&control_group_forms[i], group);
+		if (limit && (bytes == 0 || limit < bytes))
+			bytes = limit;
 	}
 	return bytes;
 }

@@ -471,7 +471,7 @@ const char *str_find_last(const char *text, char c, size_t length)
 	return NULL;
 }
 
-// "C:\x\y.dll", "z:/y.dll", "\\host\share\y.dll" and "\Device\y.dll", and not "/c/y.dll" or "y.dll".
+// "C:\x\y.dll", "z:/y.dll", "\\host\share\y.dll" and "\Device\y.dll"; not "/c/y.dll" nor "y.dll".
 bool str_is_windows_path(const char *path)
 {
 	return path[0] == '\\' || (isalpha((unsigned char)path[0]) && path[1] == ':');
@@ -492,6 +492,7 @@ const char *str_last_part_of_any(const char *path)
 {
 	const char *last = path;
 
+	ASSERT(path != NULL);
 	for (const char *at = path; *at; at++)
 		if (*at == '\\' || *at == '/' || (*at == ':' && at == path + 1))
 			last = at + 1;

@@ -8,6 +8,7 @@
 // anything.
 #include "collect/peer.h"
 
+#include "base/control_group.h"
 #include "base/mem.h"
 
 #include <dirent.h>
@@ -484,18 +485,6 @@ static uint64_t limit_of(uint32_t pid, enum __rlimit_resource resource, const ch
 
 // ---- the control group ----
 
-// The two forms that the kernel has of it: where its hierarchy is mounted, and what its files are.
-static const struct group_form {
-	const char *line; // of /proc/PID/cgroup
-	const char *mount, *limit, *events;
-	bool counts_inner; // a group's count has those of the groups in it
-} group_forms[] = {
-	{ ":memory:", "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.oom_control",
-	  false },
-	{ "0::", "/sys/fs/cgroup", "memory.max", "memory.events", true },
-	{ "0::", "/sys/fs/cgroup/unified", "memory.max", "memory.events", true },
-};
-
 // The kernel counts in each control group how many processes it killed because its memory was
 // full. A process of ours that was killed and a count that grew are the reason that the report
 // gives. False: there is no such file, or we may not read it.
@@ -547,36 +536,16 @@ static uint64_t group_kills_around(const char *path)
 	return group_kills(around);
 }
 
-// Of a group that has one. What is "max", or rounded down from it, is none.
-//
-// cgroup v1 says "no limit" by a number near 2^63.
-static void group_lower(const struct group_form *form, const char *group, uint64_t *limit)
-{
-	char path[512], text[64];
-	uint64_t value;
-
-	if ((size_t)snprintf(path, sizeof path, "%s%s/%s", form->mount, group, form->limit) >=
-		    sizeof path ||
-	    !read_proc(path, text, sizeof text))
-		return;
-	value = strtoull(text, NULL, 10);
-	if (value && value < UINT64_C(1) << 60 && (!*limit || value < *limit))
-		*limit = value;
-}
-
 // The group's own limit, and those of the groups around it. Children that come one after the other
 // are mostly in one group: it is looked at again after a second.
-//
-// "/a/b/c", then "/a/b", "/a" and "": the lowest limit counts.
-static uint64_t group_limit(const struct group_form *form, char *group)
+static uint64_t group_limit(const struct control_group_form *form, const char *group)
 {
 	static _Thread_local struct {
 		char group[512];
-		const struct group_form *form;
+		const struct control_group_form *form;
 		uint64_t limit, until_ns;
 	} last;
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
-	char *slash;
 
 	if (last.form == form && now < last.until_ns && strcmp(last.group, group) == 0)
 		return last.limit;
@@ -584,18 +553,12 @@ static uint64_t group_limit(const struct group_form *form, char *group)
 	if (last.form)
 		strcpy(last.group, group);
 	last.until_ns = now + 1000000000u;
-	last.limit = 0;
-	// In a namespace of groups the outermost one is at the mount itself.
-	do {
-		group_lower(form, group, &last.limit);
-		slash = strrchr(group, '/');
-		if (slash)
-			*slash = '\0';
-	} while (slash);
+	last.limit = control_group_memory(form, group);
 	return last.limit;
 }
 
-static void group_look(const struct group_form *form, char *group, struct peer_space *space)
+static void group_look(const struct control_group_form *form, const char *group,
+		       struct peer_space *space)
 {
 	char path[sizeof space->group_events];
 	uint64_t limit;
@@ -613,25 +576,14 @@ static void group_look(const struct group_form *form, char *group, struct peer_s
 		space->group_limit = limit;
 }
 
-// A line of the file is "5:memory:/user.slice" (v1) or "0::/user.slice/app.scope" (v2).
 static void find_group(uint32_t pid, struct peer_space *space)
 {
-	char path[64], text[4096], group[4096];
+	char list[CONTROL_GROUP_BYTES], group[CONTROL_GROUP_BYTES];
 
-	snprintf(path, sizeof path, "/proc/%u/cgroup", pid);
-	read_proc(path, text, sizeof text);
-	for (size_t i = 0; i < sizeof group_forms / sizeof *group_forms; i++) {
-		const struct group_form *form = &group_forms[i];
-		const char *line = strstr(text, form->line);
-
-		if (!line)
-			continue;
-		line += strlen(form->line);
-		snprintf(group, sizeof group, "%.*s", (int)strcspn(line, "\n"), line);
-		group_look(form, group, space);
-		if (space->group_events[0])
-			return;
-	}
+	control_group_list(pid, list);
+	for (size_t i = 0; i < CONTROL_GROUP_FORMS && !space->group_events[0]; i++)
+		if (control_group_find(&control_group_forms[i], list, group))
+			group_look(&control_group_forms[i], group, space);
 }
 
 // A forked child is in its parent's group: of children that come one after the other the kernel is

@@ -2,16 +2,13 @@
 // handler beside a main thread that never wakes: so only the first thread has any.
 #include "os/thread.h"
 
+#include "base/control_group.h"
 #include "base/mem.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 struct thread {
@@ -44,59 +41,29 @@ void thread_join(struct thread *thread)
 	mem_free(thread);
 }
 
-// The beginning of a small file, as text. False: there is none.
-static bool read_text(const char *path, char *text, size_t size)
+// "150000 100000" are one and a half, and so two at once; "max 100000" is no limit.
+static uint64_t cores_of(const char *text)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t got;
+	char *end;
+	uint64_t given = strtoull(text, &end, 10), period = strtoull(end, NULL, 10);
 
-	if (fd < 0)
-		return false;
-	got = read(fd, text, size - 1);
-	close(fd);
-	text[got > 0 ? got : 0] = '\0';
-	return got > 0;
+	return given && period ? (given - 1) / period + 1 : 0;
 }
 
-// What a group gives: "150000 100000" are one and a half, and so two at once; "max 100000" is no
-// limit.
-static unsigned group_cores(const char *group, unsigned cores)
-{
-	char path[512], text[64], *end;
-	unsigned long long given, period;
-
-	if ((size_t)snprintf(path, sizeof path, "/sys/fs/cgroup%s/cpu.max", group) >= sizeof path ||
-	    !read_text(path, text, sizeof text))
-		return cores;
-	given = strtoull(text, &end, 10);
-	period = strtoull(end, NULL, 10);
-	if (given == 0 || period == 0 || given / period >= cores)
-		return cores;
-	return (unsigned)((given + period - 1) / period);
-}
-
-// The group's own limit, and those of the groups around it: of "/a/b", "/a" and "". In a namespace
-// of groups the outermost one is at the mount itself.
 unsigned thread_cores(void)
 {
-	char text[4096], *group, *slash;
+	const struct control_group_form *form = &control_group_forms[CONTROL_GROUP_V2];
+	char list[CONTROL_GROUP_BYTES], group[CONTROL_GROUP_BYTES];
 	unsigned cores = 1;
+	uint64_t limit;
 	cpu_set_t ours;
 
 	if (sched_getaffinity(0, sizeof ours, &ours) == 0)
 		cores = (unsigned)CPU_COUNT(&ours);
 	else if (sysconf(_SC_NPROCESSORS_ONLN) > 0)
 		cores = (unsigned)sysconf(_SC_NPROCESSORS_ONLN); // more than the set has bits for
-	if (!read_text("/proc/self/cgroup", text, sizeof text) ||
-	    (group = strstr(text, "0::/")) == NULL)
-		return cores;
-	group += strlen("0::");
-	group[strcspn(group, "\n")] = '\0';
-	do {
-		cores = group_cores(group, cores);
-		slash = strrchr(group, '/');
-		if (slash != NULL)
-			*slash = '\0';
-	} while (slash != NULL);
-	return cores;
+	control_group_list(0, list);
+	control_group_find(form, list, group);
+	limit = control_group_lowest(form, group, "cpu.max", cores_of);
+	return limit && limit < cores ? (unsigned)limit : cores;
 }
