@@ -694,11 +694,6 @@ struct heaps {
 	struct plain made;
 };
 
-static bool by_lifetime(const struct window_query *query)
-{
-	return query->lifetime_min_ns || query->lifetime_max_ns;
-}
-
 // Begin a question: its edges are put into the trace, and what will answer about heaps is found: a
 // list, if `listed`. False: it cannot be asked.
 static bool begin(struct window *window, const struct window_query *query, bool listed,
@@ -799,7 +794,7 @@ bool window_detail(struct window *window, const struct window_query *query,
 	struct heaps heaps;
 	bool ok = true;
 
-	if (!begin(window, query, by_lifetime(query), &whole, &heaps, err))
+	if (!begin(window, query, window_by_lifetime(query), &whole, &heaps, err))
 		return false;
 	if (heaps.list)
 		plain_detail(heaps.list, &whole, details, count);
@@ -858,7 +853,7 @@ bool window_lived(struct window *window, const struct window_query *query,
 	*known = false;
 	if (!is_sound(window, err))
 		return false;
-	if (window->plain || asks(query, WINDOW_VM) || by_lifetime(query))
+	if (window->plain || asks(query, WINDOW_VM) || window_by_lifetime(query))
 		return true;
 	return index_lived(&window->index, &whole, each, context, known, err) ||
 	       failed(window, err);
@@ -878,7 +873,7 @@ bool window_curve(struct window *window, const struct window_query *query,
 	bool ok = true;
 
 	ASSERT(each);
-	if (!begin(window, query, by_lifetime(query), &all, &heaps, err))
+	if (!begin(window, query, window_by_lifetime(query), &all, &heaps, err))
 		return false;
 	if (!asks(query, WINDOW_HEAP))
 		plain_changes(window->vm, &all, each, context);
@@ -928,7 +923,8 @@ static bool ask_sums(struct window *window, const struct sums_question *question
 
 	ASSERT(to->count > 0);
 	ASSERT(question->numbers > 0);
-	if (!begin(window, query, question->listed && by_lifetime(query), &whole, &heaps, err))
+	if (!begin(window, query, question->listed && window_by_lifetime(query), &whole, &heaps,
+		   err))
 		return false;
 	memset(to->numbers, 0, count * sizeof *to->numbers);
 	if (heaps.list)

@@ -232,6 +232,18 @@ struct window_query {
 	void *context; // borrowed
 };
 
+static inline bool window_by_lifetime(const struct window_query *query)
+{
+	return query->lifetime_min_ns || query->lifetime_max_ns;
+}
+
+// Whether a lifetime is in the question.
+static inline bool window_has_lifetime(const struct window_query *query, uint64_t lifetime_ns)
+{
+	return !window_by_lifetime(query) ||
+	       (lifetime_ns >= query->lifetime_min_ns && lifetime_ns <= query->lifetime_max_ns);
+}
+
 // One group of a window.
 struct window_row {
 	struct heap_amount type[WINDOW_TYPES];

@@ -1,4 +1,4 @@
-// The rows of a window, from sums, and its single allocations, from steps.
+// The rows of a window, from sums.
 //
 // Four figures of a site say all that a row has (struct index_figures): what began in the window,
 // what lived at its two edges, and what lived at both. The classes are differences of them
@@ -71,7 +71,7 @@ static struct window_cell site_as_cell(const struct index *index, uint32_t id)
 }
 
 // The cell as window.h tells of it.
-static struct window_cell index_cell(const struct index *index, uint32_t cell)
+struct window_cell index_cell(const struct index *index, uint32_t cell)
 {
 	struct window_cell told = site_as_cell(index, cells_cell(&index->cells, cell).site);
 
@@ -130,6 +130,32 @@ bool index_is_all(struct index *index, const struct window_query *query, uint32_
 			index_group(&groups, id) == group;
 	index_groups_fini(&groups);
 	return whole;
+}
+
+bool index_groups_blocks(struct index_groups *groups, uint8_t **marks, struct err *err)
+{
+	enum { FEWER = 8 }; // so many times fewer than steps, so that most blocks are passed over
+	const struct window_query *query = groups->query;
+	struct index *index = groups->index;
+	uint64_t steps = query->to - query->from, postings;
+	unsigned log2 = index->shape.block_log2;
+	uint32_t *numbers;
+	bool known, ok;
+
+	*marks = NULL;
+	if (steps >> log2 < 2)
+		return true;
+	numbers = mem_alloc(index->cells.sites_count, sizeof *numbers);
+	for (uint32_t id = 1; id < index->cells.cells_count; id++)
+		if (index_group(groups, id) != WINDOW_SKIP)
+			numbers[cells_cell(&index->cells, id).site] = 1;
+	ok = index_lists_count(index, numbers, query->from, query->to, &postings, &known, err);
+	if (ok && known && postings < steps / FEWER) {
+		*marks = mem_alloc((size_t)(steps >> log2) + 2, 1);
+		ok = index_lists_mark(index, numbers, query->from, query->to, *marks, err);
+	}
+	mem_free(numbers);
+	return ok;
 }
 
 // ---- what rows are made of ----
@@ -222,13 +248,6 @@ static bool visit_before(void *context, uint32_t cell, uint64_t begin, uint64_t 
 
 	return begin >= filter->before ||
 	       filter->visitor->visit(filter->visitor->context, cell, begin, end);
-}
-
-// Which way is cheaper: in a short window what ends in it is looked at, and taken from what lived
-// at its beginning; of a long one, what spans it.
-static bool is_short(const struct index *index, const struct window_query *query)
-{
-	return query->to - query->from <= index->shape.short_steps;
 }
 
 // Whether cells of one size are in one group, and meet the same end of a process.
@@ -490,7 +509,7 @@ static bool ask_cells(struct index *index, const struct window_query *query,
 	uint32_t count = index->cells.cells_count;
 	struct cell_state state = { .index = index,
 				    .query = query,
-				    .is_short = is_short(index, query) };
+				    .is_short = index_is_short(index, query) };
 	bool ok;
 
 	if (query->from > WINDOW_START)
@@ -556,7 +575,7 @@ static bool load_stays(struct site_state *state, struct err *err)
 	bool ok;
 
 	memset(state->stay, 0, state->index->cells.sites_count * sizeof *state->stay);
-	if (is_short(state->index, query))
+	if (index_is_short(state->index, query))
 		ok = index_ending(state->index, query->from, query->to, &filtered, err);
 	else
 		ok = index_spanning_sums(state->index, query->from, query->to, state->stay,
@@ -589,7 +608,7 @@ static bool find_sites(void *context, uint32_t first, uint32_t count, struct ind
 		       struct err *err)
 {
 	struct site_state *state = context;
-	bool ends = is_short(state->index, state->query);
+	bool ends = index_is_short(state->index, state->query);
 	struct bits_sums from[INDEX_STRIPE], to[INDEX_STRIPE];
 
 	ASSERT(count <= INDEX_STRIPE);
@@ -667,11 +686,6 @@ static bool ask_sites(struct index *index, const struct window_query *query,
 
 // ---- by lifetime ----
 
-static bool by_lifetime(const struct window_query *query)
-{
-	return query->lifetime_min_ns || query->lifetime_max_ns;
-}
-
 static void *order_cells(void *context)
 {
 	struct cell_state *state = context;
@@ -703,8 +717,7 @@ static size_t range_at(const struct index *index, uint64_t step)
 	return RISING_UPTO(index->destroys, index->destroys_count, to, step);
 }
 
-// Whether what ended at a step ended with its heap.
-static bool index_destroyed(const struct index *index, uint64_t step)
+bool index_destroyed(const struct index *index, uint64_t step)
 {
 	size_t at = range_at(index, step);
 
@@ -731,8 +744,7 @@ static bool is_of_lifetime(struct destroyed *destroyed, uint64_t begin, uint64_t
 		destroyed->failed = true;
 		return false;
 	}
-	return end_ns - begin_ns >= query->lifetime_min_ns &&
-	       end_ns - begin_ns <= query->lifetime_max_ns;
+	return window_has_lifetime(query, end_ns - begin_ns);
 }
 
 // Ends come in order, and so do the ranges of steps in which a heap was destroyed.
@@ -750,8 +762,8 @@ static bool count_destroyed(void *context, uint32_t cell, uint64_t begin, uint64
 	if (index->destroys[destroyed->range].from > end)
 		return true;
 	group = index_group(destroyed->groups, cell);
-	if (group == WINDOW_SKIP ||
-	    (by_lifetime(destroyed->groups->query) && !is_of_lifetime(destroyed, begin, end)))
+	if (group == WINDOW_SKIP || (window_by_lifetime(destroyed->groups->query) &&
+				     !is_of_lifetime(destroyed, begin, end)))
 		return !destroyed->failed;
 	index_rows_destroyed(destroyed->rows, group, cells_cell(&index->cells, cell).size);
 	return true;
@@ -785,255 +797,6 @@ static bool ask_destroyed(struct index *index, const struct window_query *query,
 	return ok;
 }
 
-// ---- single allocations ----
-
-// One that was met, and waits while what it needs is fetched.
-struct single_soon {
-	uint64_t begin, end;
-	uint32_t cell;
-};
-
-enum { SINGLES_AHEAD = 16 };
-
-struct single {
-	struct index *index;
-	struct index_clock *clock;
-	const struct window_query *query;
-	struct index_groups groups;
-	bool (*each)(void *context, const struct window_allocation *allocation);
-	void *context;
-	struct err *err;
-	bool stopped, failed;
-	struct single_soon soon[SINGLES_AHEAD];
-	uint64_t met;
-};
-
-// How and when it ended, if nothing but its process ended it.
-static bool learn_exit(struct single *single, struct window_allocation *allocation)
-{
-	const struct index *index = single->index;
-	process_id process = allocation->cell.process;
-
-	allocation->end_kind = WINDOW_END_NEVER;
-	allocation->end_ns = index->duration_ns;
-	if (process < index->exits_count && index->exits[process].step != WINDOW_NEVER) {
-		allocation->end = index->exits[process].step;
-		allocation->end_ns = index->exits[process].time_ns;
-		allocation->end_kind = (uint8_t)index->exits[process].kind;
-	}
-	return !single->query->exit_frees || allocation->end >= single->query->from;
-}
-
-// One lifetime of the window, if the query selects it: its cell, its times and how it ended. False
-// ends the walk, by an error or because `each` had enough.
-static bool single_one(void *context, uint32_t cell, uint64_t begin, uint64_t end)
-{
-	struct single *single = context;
-	const struct window_query *query = single->query;
-	struct window_allocation allocation = { .begin = begin,
-						.end = end,
-						.end_kind = WINDOW_END_FREE,
-						.begin_thread = TRACE_NONE,
-						.end_thread = TRACE_NONE };
-	bool dated = !query->undated || by_lifetime(query);
-	uint64_t lifetime_ns;
-
-	if (single->stopped)
-		return false;
-	allocation.group = index_group(&single->groups, cell);
-	if (allocation.group == WINDOW_SKIP)
-		return true;
-	allocation.cell = index_cell(single->index, cell);
-	if (dated && !index_clock_time(single->clock, single->index, begin, &allocation.begin_ns,
-				       single->err)) {
-		single->failed = single->stopped = true;
-		return false;
-	}
-	if (end == WINDOW_NEVER) {
-		if (!learn_exit(single, &allocation))
-			return true;
-	} else if (dated && !index_clock_time(single->clock, single->index, end, &allocation.end_ns,
-					      single->err)) {
-		single->failed = single->stopped = true;
-		return false;
-	} else if (index_destroyed(single->index, end)) {
-		allocation.end_kind = WINDOW_END_DESTROY;
-	}
-	lifetime_ns = allocation.end_ns - allocation.begin_ns;
-	if (by_lifetime(query) &&
-	    (lifetime_ns < query->lifetime_min_ns || lifetime_ns > query->lifetime_max_ns))
-		return true;
-	single->stopped = !single->each(single->context, &allocation);
-	return !single->stopped;
-}
-
-bool index_groups_blocks(struct index_groups *groups, uint8_t **marks, struct err *err)
-{
-	enum { FEWER = 8 }; // so many times fewer than steps, so that most blocks are passed over
-	const struct window_query *query = groups->query;
-	struct index *index = groups->index;
-	uint64_t steps = query->to - query->from, postings;
-	unsigned log2 = index->shape.block_log2;
-	uint32_t *numbers;
-	bool known, ok;
-
-	*marks = NULL;
-	if (steps >> log2 < 2)
-		return true;
-	numbers = mem_alloc(index->cells.sites_count, sizeof *numbers);
-	for (uint32_t id = 1; id < index->cells.cells_count; id++)
-		if (index_group(groups, id) != WINDOW_SKIP)
-			numbers[cells_cell(&index->cells, id).site] = 1;
-	ok = index_lists_count(index, numbers, query->from, query->to, &postings, &known, err);
-	if (ok && known && postings < steps / FEWER) {
-		*marks = mem_alloc((size_t)(steps >> log2) + 2, 1);
-		ok = index_lists_mark(index, numbers, query->from, query->to, *marks, err);
-	}
-	mem_free(numbers);
-	return ok;
-}
-
-// Its kind is fetched from memory first, then its site, then it is looked at.
-static void expect_single(const struct single *single)
-{
-	const struct cells *cells = &single->index->cells;
-	bool by_cell = single->groups.by_cell;
-	uint32_t cell = single->soon[single->met % SINGLES_AHEAD].cell, site;
-
-	cells_expect(cells, cell);
-	if (by_cell)
-		mem_expect(&single->groups.of[cell]);
-	if (single->met < SINGLES_AHEAD / 2)
-		return;
-	cell = single->soon[(single->met - SINGLES_AHEAD / 2) % SINGLES_AHEAD].cell;
-	site = cells_cell(cells, cell).site;
-	mem_expect(cells_site(cells, site));
-	if (!by_cell)
-		mem_expect(&single->groups.of[site]);
-}
-
-static bool look_at(struct single *single, uint64_t number)
-{
-	const struct single_soon *soon = &single->soon[number % SINGLES_AHEAD];
-
-	return single_one(single, soon->cell, soon->begin, soon->end);
-}
-
-// Some others are met before one is looked at; single_rest looks at the last of them. Where groups
-// differ by size, that a kind is in none needs no look at the kind.
-static bool single_soon(void *context, uint32_t cell, uint64_t begin, uint64_t end)
-{
-	struct single *single = context;
-
-	if (single->groups.by_cell && single->groups.of[cell] == WINDOW_SKIP)
-		return !single->stopped;
-	if (single->met >= SINGLES_AHEAD && !look_at(single, single->met - SINGLES_AHEAD))
-		return false;
-	single->soon[single->met % SINGLES_AHEAD] = (struct single_soon){ begin, end, cell };
-	expect_single(single);
-	single->met++;
-	return true;
-}
-
-// False: a time could not be read.
-static bool single_rest(struct single *single)
-{
-	uint64_t i = single->met < SINGLES_AHEAD ? 0 : single->met - SINGLES_AHEAD;
-
-	while (i < single->met && look_at(single, i))
-		i++;
-	single->met = 0;
-	return !single->failed;
-}
-
-// What began before the window comes first. Those that wait were given before the step.
-static bool single_enough(void *context, uint64_t step)
-{
-	struct single *single = context;
-	const struct window_query *query = single->query;
-
-	if (!query->enough || step < query->from)
-		return false;
-	if (single_rest(single) && !single->stopped)
-		single->stopped = query->enough(single->context, step);
-	return single->stopped;
-}
-
-// One side of what lives at an edge: begun before a step, or not.
-struct side {
-	struct single *single;
-	uint64_t step;
-	bool before;
-};
-
-static bool single_of_side(void *context, uint32_t cell, uint64_t begin, uint64_t end)
-{
-	const struct side *side = context;
-
-	return (begin < side->step) != side->before || single_soon(side->single, cell, begin, end);
-}
-
-static bool enough_of_side(void *context, uint64_t step)
-{
-	const struct side *side = context;
-
-	return single_enough(side->single, step);
-}
-
-// All but what both began and ended in the window lives at one of its edges.
-static bool walk_edges(struct single *single, struct err *err)
-{
-	const struct window_query *query = single->query;
-	struct side before = { single, query->from, true };
-	struct side inside = { single, query->from, false };
-	const struct index_visitor at_from = { &before, single_of_side, NULL };
-	const struct index_visitor at_to = { &inside, single_of_side, enough_of_side };
-
-	return index_spanning(single->index, query->from, query->from, &at_from, err) &&
-	       single_rest(single) &&
-	       (single->stopped ||
-		index_spanning(single->index, query->to, query->to, &at_to, err)) &&
-	       single_rest(single);
-}
-
-// What ends in the window, then what lives at its end, so each is met once. Where what began and
-// ended inside is not asked for, the blocks at the two edges are enough.
-bool index_walk(struct index *index, struct index_clock *clock, const struct window_query *query,
-		bool (*each)(void *context, const struct window_allocation *allocation),
-		void *context, bool *stopped, struct err *err)
-{
-	struct single single = { .index = index,
-				 .clock = clock,
-				 .query = query,
-				 .each = each,
-				 .context = context,
-				 .err = err };
-	const struct index_visitor visitor = { &single, single_soon, single_enough };
-	uint8_t *marks;
-	bool ok;
-
-	ASSERT(each);
-	ASSERT(query->from <= query->to);
-	index_groups_init(&single.groups, index, query);
-	if (query->walk_types && !(query->walk_types & 1u << WINDOW_AIFI) &&
-	    !is_short(index, query)) {
-		ok = walk_edges(&single, err);
-	} else {
-		ok = index_groups_blocks(&single.groups, &marks, err) &&
-		     index_ending_in(index, query->from, query->to, marks, &visitor, err) &&
-		     single_rest(&single);
-		// What lives at `to` began before it, and does not end before it.
-		if (ok && !single.stopped)
-			ok = index_spanning(index, query->to, query->to, &visitor, err) &&
-			     single_rest(&single);
-		mem_free(marks);
-	}
-	index_groups_fini(&single.groups);
-	if (stopped)
-		*stopped = single.stopped;
-	return ok;
-}
-
 // With lifetimes by looking at each end; else by sums, of cells if sizes matter and of sites if
 // not. What was freed with its heap is counted besides. Before the first step there is nothing.
 bool index_ask(struct index *index, const struct window_query *query, struct window_result *result,
@@ -1046,7 +809,7 @@ bool index_ask(struct index *index, const struct window_query *query, struct win
 	ASSERT(query->from <= query->to);
 	if (query->to <= WINDOW_START)
 		return true;
-	if (by_lifetime(query))
+	if (window_by_lifetime(query))
 		ok = ask_lifetimes(index, query, result, err);
 	else
 		ok = query->by_size ? ask_cells(index, query, result, err)

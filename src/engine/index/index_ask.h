@@ -67,6 +67,17 @@ bool index_is_all(struct index *index, const struct window_query *query, uint32_
 // *marks NULL: look at all. It is found by postings, where those are few. The caller frees *marks.
 bool index_groups_blocks(struct index_groups *groups, uint8_t **marks, struct err *err);
 
+// Which way is cheaper: in a short window what ends in it is looked at, and taken from what lived
+// at its beginning; of a long one, what spans it.
+static inline bool index_is_short(const struct index *index, const struct window_query *query)
+{
+	return query->to - query->from <= index->shape.short_steps;
+}
+
+// What a query is asked about a cell, and whether what ended at a step ended with its heap.
+struct window_cell index_cell(const struct index *index, uint32_t cell);
+bool index_destroyed(const struct index *index, uint64_t step);
+
 // Adds to the rows that are there.
 bool index_ask(struct index *index, const struct window_query *query, struct window_result *result,
 	       struct err *err);

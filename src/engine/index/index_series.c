@@ -831,7 +831,7 @@ bool index_lifetimes(struct index *index, struct index_clock *, const struct win
 
 	ASSERT(to->count == WINDOW_LIFETIME_CLASSES);
 	index_tables_empty(index->tables);
-	if (query->lifetime_min_ns || query->lifetime_max_ns)
+	if (window_by_lifetime(query))
 		aging.max_ns = query->lifetime_max_ns;
 	index_groups_init(&groups, index, query);
 	ok = index_groups_blocks(&groups, &marks, err);

@@ -122,11 +122,6 @@ static uint32_t *groups_of(const struct plain *plain, const struct window_query 
 	return groups;
 }
 
-static bool by_lifetime(const struct window_query *query)
-{
-	return query->lifetime_min_ns || query->lifetime_max_ns;
-}
-
 // What nothing ended lived until its process ended, or until the trace did.
 static uint64_t lifetime_of(const struct plain *plain, const struct plain_life *life)
 {
@@ -142,10 +137,7 @@ static uint64_t lifetime_of(const struct plain *plain, const struct plain_life *
 static bool lifetime_fits(const struct plain *plain, const struct window_query *query,
 			  const struct plain_life *life)
 {
-	uint64_t lifetime_ns = lifetime_of(plain, life);
-
-	return !by_lifetime(query) ||
-	       (lifetime_ns >= query->lifetime_min_ns && lifetime_ns <= query->lifetime_max_ns);
+	return window_has_lifetime(query, lifetime_of(plain, life));
 }
 
 static bool inside(const struct window_query *query, uint64_t step)
@@ -265,7 +257,7 @@ void plain_ask(const struct plain *plain, const struct window_query *query,
 		count_rest(life, size, &result->rests[group]);
 		count_rest(life, size, &result->total_rest);
 	}
-	for (size_t i = 0; i < plain->orphans_count && !by_lifetime(query); i++) {
+	for (size_t i = 0; i < plain->orphans_count && !window_by_lifetime(query); i++) {
 		uint32_t group = groups[plain->orphans[i].cell];
 
 		if (group == WINDOW_SKIP || !inside(query, plain->orphans[i].step))
