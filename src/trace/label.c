@@ -42,6 +42,66 @@ bool label_find(const char *text, const char *name, size_t length, struct label 
 	return false;
 }
 
+static struct label value_in(const char *text, const struct label *wanted)
+{
+	struct label label = { .value = "none", .value_length = 4 };
+
+	label_find(text, wanted->name, wanted->name_length, &label);
+	return label;
+}
+
+// Whether one of the texts has that value of it.
+static bool has_value(const char *const *texts, size_t count, const struct label *wanted,
+		      const struct label *label)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct label other = value_in(texts[i], wanted);
+
+		if (other.value_length == label->value_length &&
+		    memcmp(other.value, label->value, label->value_length) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool join_one(const char *const *texts, size_t count, const struct label *wanted,
+		     struct str *labels)
+{
+	bool differ = false;
+	size_t begin;
+
+	str_format(labels, "%.*s=", (int)wanted->name_length, wanted->name);
+	begin = labels->length;
+	for (size_t i = 0; i < count; i++) {
+		struct label label = value_in(texts[i], wanted);
+		bool first = labels->length == begin;
+
+		if (has_value(texts, i, wanted, &label))
+			continue;
+		differ |= !first;
+		if (!first && labels->length - begin + label.value_length > LABEL_VALUE_MAX) {
+			str_add(labels, ", …");
+			break;
+		}
+		str_format(labels, "%s%.*s", first ? "" : ", ", (int)label.value_length,
+			   label.value);
+	}
+	str_add_char(labels, '\n');
+	return differ;
+}
+
+bool label_join(const char *const *texts, size_t count, struct str *labels)
+{
+	struct label label;
+	bool differ = false;
+
+	for (size_t i = 0; i < count; i++)
+		for (const char *own = texts[i]; label_next(&own, &label);)
+			if (!label_find(str_get(labels), label.name, label.name_length, NULL))
+				differ |= join_one(texts, count, &label, labels);
+	return differ;
+}
+
 // Names are what reports can print and compare without quoting.
 const char *label_wrong(const char *word)
 {

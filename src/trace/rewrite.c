@@ -767,66 +767,6 @@ static void add_word(struct str *words, const char *word)
 	str_add(words, word);
 }
 
-// Of the trace `i`. One that has no such label has the value "none".
-static struct label label_of(const struct rewrite *rewrite, size_t i, const struct label *wanted)
-{
-	struct label label = { .value = "none", .value_length = 4 };
-
-	label_find(reader_info(rewrite->sides[i].reader)->labels, wanted->name, wanted->name_length,
-		   &label);
-	return label;
-}
-
-// Whether a trace before `i` has that value of it.
-static bool is_told(const struct rewrite *rewrite, size_t i, const struct label *wanted)
-{
-	struct label label = label_of(rewrite, i, wanted);
-
-	for (size_t before = 0; before < i; before++) {
-		struct label other = label_of(rewrite, before, wanted);
-
-		if (other.value_length == label.value_length &&
-		    memcmp(other.value, label.value, label.value_length) == 0)
-			return true;
-	}
-	return false;
-}
-
-// With the values of all traces, each once: "host=web1, web2, none". Those that have no room are
-// "…".
-static void add_label(const struct rewrite *rewrite, const struct label *wanted, struct str *labels)
-{
-	size_t begin;
-
-	str_format(labels, "%.*s=", (int)wanted->name_length, wanted->name);
-	begin = labels->length;
-	for (size_t i = 0; i < rewrite->count; i++) {
-		struct label label = label_of(rewrite, i, wanted);
-		bool first = labels->length == begin;
-
-		if (is_told(rewrite, i, wanted))
-			continue;
-		if (!first)
-			rewrite->result->labels_differ = true;
-		if (!first && labels->length - begin + label.value_length > LABEL_VALUE_MAX) {
-			str_add(labels, ", …");
-			break;
-		}
-		str_format(labels, "%s%.*s", first ? "" : ", ", (int)label.value_length,
-			   label.value);
-	}
-	str_add_char(labels, '\n');
-}
-
-static void add_labels(const struct rewrite *rewrite, const char *own, struct str *labels)
-{
-	struct label label;
-
-	while (label_next(&own, &label))
-		if (!label_find(str_get(labels), label.name, label.name_length, NULL))
-			add_label(rewrite, &label, labels);
-}
-
 // Words that say what the file alone is.
 static bool keeps_word(const struct rewrite *rewrite, size_t i, const char *word)
 {
@@ -843,6 +783,7 @@ static bool keeps_word(const struct rewrite *rewrite, size_t i, const char *word
 static void describe(struct rewrite *rewrite, struct trace_info *info, struct str texts[3])
 {
 	const struct trace_info *first = reader_info(rewrite->sides[0].reader);
+	const char **labels = mem_alloc(rewrite->count, sizeof *labels);
 
 	*info = *first;
 	info->began_unix_ns = align(rewrite);
@@ -862,13 +803,15 @@ static void describe(struct rewrite *rewrite, struct trace_info *info, struct st
 			mem_free(word);
 			at += length;
 		}
-		if (!rewrite->options->arguments && !rewrite->options->paths)
-			add_labels(rewrite, own->labels, &texts[2]);
+		labels[i] = own->labels;
 		if (own->tick_ns > info->tick_ns)
 			info->tick_ns = own->tick_ns;
 		for (size_t byte = 0; i > 0 && byte < sizeof info->recording_id; byte++)
 			info->recording_id[byte] ^= own->recording_id[byte] * 31;
 	}
+	if (!rewrite->options->arguments && !rewrite->options->paths)
+		rewrite->result->labels_differ = label_join(labels, rewrite->count, &texts[2]);
+	mem_free(labels);
 	if (rewrite->result->labels_differ)
 		add_word(&texts[1], "labels-differ");
 	if (rewrite->options->addresses)
