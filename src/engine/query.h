@@ -65,6 +65,17 @@ struct query {
 	void *context; // borrowed
 };
 
+// No query (NULL) has all.
+static inline bool query_has_event(const struct query *query, const struct trace_event *event)
+{
+	return !query || !query->event || query->event(query->event_context, event);
+}
+
+static inline bool query_has_stack(const struct query *query, stack_id stack)
+{
+	return !query || !query->stack || query->stack(query->context, stack);
+}
+
 void query_fini(struct query *query);
 
 // Add the processes that `word` names: a pid; "#3", a position in the list of processes (or the

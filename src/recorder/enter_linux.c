@@ -160,15 +160,6 @@ static uint8_t *enter_body(uint8_t *at)
 
 // ---- What an object has -------------------------------------------------------------------------
 
-static uint32_t enter_hash(const char *name)
-{
-	uint32_t hash = 5381;
-
-	while (*name)
-		hash = hash * 33 + (uint8_t)*name++;
-	return hash;
-}
-
 static uint32_t enter_hooks_count(void)
 {
 	return (uint32_t)(__stop_entered - __start_entered);
@@ -199,7 +190,7 @@ static void enter_hash_all(void)
 	for (size_t i = 0; i < sizeof(enter_prefixes) / sizeof(*enter_prefixes); i++)
 		enter_know_beginning(enter_prefixes[i]);
 	for (uint32_t i = 0; i < enter_hooks_count(); i++) {
-		uint32_t at = enter_hash(__start_entered[i].name) % ENTER_HASHES;
+		uint32_t at = text_hash(__start_entered[i].name) % ENTER_HASHES;
 
 		enter_know_beginning(__start_entered[i].name);
 		while (enter_hashes[at])
@@ -236,7 +227,7 @@ static uint32_t enter_hook_of(const char *name)
 		if (joined)
 			name = joined;
 	}
-	for (uint32_t at = enter_hash(name) % ENTER_HASHES; enter_hashes[at];
+	for (uint32_t at = text_hash(name) % ENTER_HASHES; enter_hashes[at];
 	     at = (at + 1) % ENTER_HASHES) {
 		if (text_equal(__start_entered[enter_hashes[at] - 1].name, name))
 			return enter_hashes[at] - 1u;

@@ -78,10 +78,7 @@ static void hook_no_delete(void *ptr)
 #define HOOK_CALLED __asm__ volatile("" ::: "memory")
 
 #define HOOK_NEW_AS(symbol, alignment, parameters, arguments)                      \
-	HOOK_SHOWN void *HOOK_NAME(symbol)                                         \
-	HOOK_ARGUMENTS parameters;                                                 \
-	HOOK_SHOWN void *HOOK_NAME(symbol)                                         \
-	HOOK_ARGUMENTS parameters                                                  \
+	HOOK_DEFINES(void *, symbol, parameters)                                   \
 	{                                                                          \
 		HOOK_ENTRY(symbol);                                                \
 		void *(*function)parameters;                                       \
@@ -110,25 +107,24 @@ static void hook_no_delete(void *ptr)
 		}                                                                  \
 	}
 
-#define HOOK_DELETE_AS(symbol, parameters, arguments)                \
-	HOOK_SHOWN void HOOK_NAME(symbol) HOOK_ARGUMENTS parameters; \
-	HOOK_SHOWN void HOOK_NAME(symbol) HOOK_ARGUMENTS parameters  \
-	{                                                            \
-		HOOK_ENTRY(symbol);                                  \
-		void(*function) parameters;                          \
-                                                                     \
-		HOOK_FIND(hook_no_delete);                           \
-		HOOK_UNLESS_RECORDED                                 \
-		{                                                    \
-			if (HOOK_BY_JUMP) {                          \
-				function arguments;                  \
-				return;                              \
-			}                                            \
-			function arguments;                          \
-			HOOK_CALLED;                                 \
-			return;                                      \
-		}                                                    \
-		HOOK_GIVES_PTR(function arguments)                   \
+#define HOOK_DELETE_AS(symbol, parameters, arguments) \
+	HOOK_DEFINES(void, symbol, parameters)        \
+	{                                             \
+		HOOK_ENTRY(symbol);                   \
+		void(*function) parameters;           \
+                                                      \
+		HOOK_FIND(hook_no_delete);            \
+		HOOK_UNLESS_RECORDED                  \
+		{                                     \
+			if (HOOK_BY_JUMP) {           \
+				function arguments;   \
+				return;               \
+			}                             \
+			function arguments;           \
+			HOOK_CALLED;                  \
+			return;                       \
+		}                                     \
+		HOOK_GIVES_PTR(function arguments)    \
 	}
 
 // The names are the Itanium C++ ABI's: n/d new/delete, w/a single/array, m or j size_t, then

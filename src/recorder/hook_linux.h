@@ -70,6 +70,23 @@
 #define HOOK_ARGUMENTS(...) (__VA_ARGS__)
 #endif
 
+// count * size, or what can only fail.
+//
+// SIZE_MAX is what no allocator can give, so that it fails as the product would.
+static inline size_t hook_product(size_t count, size_t size)
+{
+	size_t product;
+
+	return __builtin_mul_overflow(count, size, &product) ? SIZE_MAX : product;
+}
+
+// Begins a hook: its declaration, which the compiler wants, and its head.
+#define HOOK_DEFINES(result, symbol, parameters) \
+	HOOK_SHOWN result HOOK_NAME(symbol)      \
+	HOOK_ARGUMENTS parameters;               \
+	HOOK_SHOWN result HOOK_NAME(symbol)      \
+	HOOK_ARGUMENTS parameters
+
 // The real function of a name, for one hook. Its alignment is its size, so that those of the
 // section `entered` are an array.
 struct hook_entry {

@@ -230,16 +230,6 @@ HOOK void free_aligned_sized(void *ptr, size_t, size_t)
 }
 #endif
 
-// count * size, or what can only fail.
-//
-// SIZE_MAX is what no allocator can give, so that it fails as the product would.
-static inline size_t hook_product(size_t count, size_t size)
-{
-	size_t product;
-
-	return __builtin_mul_overflow(count, size, &product) ? SIZE_MAX : product;
-}
-
 HOOK void *calloc HOOK_ARGUMENTS(size_t count, size_t size)
 {
 	struct inside before = { 0 };

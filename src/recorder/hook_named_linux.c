@@ -77,20 +77,11 @@ static __attribute__((noinline)) void hook_named_took(const struct event_call *c
 		hook_allocated_maybe(LANE_MALLOC, 0, call);
 }
 
-static inline size_t hook_named_product(size_t count, size_t size)
-{
-	size_t product;
-
-	return __builtin_mul_overflow(count, size, &product) ? SIZE_MAX : product;
-}
-#define HOOK_PRODUCT hook_named_product(count, size)
+#define HOOK_PRODUCT hook_product(count, size)
 
 // It returns a block of `bytes`. `instead` is what it does where no library has it.
 #define HOOK_TAKES(symbol, bytes, alignment, parameters, arguments, instead)         \
-	HOOK_SHOWN void *HOOK_NAME(symbol)                                           \
-	HOOK_ARGUMENTS parameters;                                                   \
-	HOOK_SHOWN void *HOOK_NAME(symbol)                                           \
-	HOOK_ARGUMENTS parameters                                                    \
+	HOOK_DEFINES(void *, symbol, parameters)                                     \
 	{                                                                            \
 		HOOK_ENTRY(symbol);                                                  \
 		struct inside before = { 0 };                                        \
@@ -111,42 +102,39 @@ static inline size_t hook_named_product(size_t count, size_t size)
 	}
 
 // The same through a pointer, with an error.
-#define HOOK_PUTS(symbol)                                                                          \
-	HOOK_SHOWN int HOOK_NAME(symbol)                                                           \
-		HOOK_ARGUMENTS(void **out, size_t alignment, size_t size);                         \
-	HOOK_SHOWN int HOOK_NAME(symbol) HOOK_ARGUMENTS(void **out, size_t alignment, size_t size) \
-	{                                                                                          \
-		HOOK_ENTRY(symbol);                                                                \
-		struct inside before = { 0 };                                                      \
-		struct event_call call = { 0, size, hook_log2(alignment), HOOK_FRAME };            \
-		int (*function)(void **, size_t, size_t);                                          \
-		int error;                                                                         \
-                                                                                                   \
-		*(void **)&function = HOOK_BEHIND(entry);                                          \
-		HOOK_UNLESS(function, posix_memalign(out, alignment, size));                       \
-		if (inside_begins(&before, HOOK_FRAME)) {                                          \
-			error = function(out, alignment, size);                                    \
-			inside_got(&before, error ? NULL : *out);                                  \
-			return error;                                                              \
-		}                                                                                  \
-		error = function(out, alignment, size);                                            \
-		inside_ends(&before, error ? NULL : *out);                                         \
-		call.address = error ? 0 : (uintptr_t)*out;                                        \
-		hook_named_took(&call);                                                            \
-		return error;                                                                      \
+#define HOOK_PUTS(symbol)                                                               \
+	HOOK_DEFINES(int, symbol, (void **out, size_t alignment, size_t size))          \
+	{                                                                               \
+		HOOK_ENTRY(symbol);                                                     \
+		struct inside before = { 0 };                                           \
+		struct event_call call = { 0, size, hook_log2(alignment), HOOK_FRAME }; \
+		int (*function)(void **, size_t, size_t);                               \
+		int error;                                                              \
+                                                                                        \
+		*(void **)&function = HOOK_BEHIND(entry);                               \
+		HOOK_UNLESS(function, posix_memalign(out, alignment, size));            \
+		if (inside_begins(&before, HOOK_FRAME)) {                               \
+			error = function(out, alignment, size);                         \
+			inside_got(&before, error ? NULL : *out);                       \
+			return error;                                                   \
+		}                                                                       \
+		error = function(out, alignment, size);                                 \
+		inside_ends(&before, error ? NULL : *out);                              \
+		call.address = error ? 0 : (uintptr_t)*out;                             \
+		hook_named_took(&call);                                                 \
+		return error;                                                           \
 	}
 
 // It frees `ptr`.
-#define HOOK_GIVES(symbol, parameters, arguments)                    \
-	HOOK_SHOWN void HOOK_NAME(symbol) HOOK_ARGUMENTS parameters; \
-	HOOK_SHOWN void HOOK_NAME(symbol) HOOK_ARGUMENTS parameters  \
-	{                                                            \
-		HOOK_ENTRY(symbol);                                  \
-		void(*function) parameters;                          \
-                                                                     \
-		*(void **)&function = HOOK_BEHIND(entry);            \
-		HOOK_UNLESS(function, free(ptr));                    \
-		HOOK_GIVES_PTR(function arguments)                   \
+#define HOOK_GIVES(symbol, parameters, arguments)         \
+	HOOK_DEFINES(void, symbol, parameters)            \
+	{                                                 \
+		HOOK_ENTRY(symbol);                       \
+		void(*function) parameters;               \
+                                                          \
+		*(void **)&function = HOOK_BEHIND(entry); \
+		HOOK_UNLESS(function, free(ptr));         \
+		HOOK_GIVES_PTR(function arguments)        \
 	}
 
 // A call on a block that exists already, as words: more of them than a function takes do no harm.
@@ -197,10 +185,7 @@ static __attribute__((noinline)) void *hook_named_again(struct hook_named_call *
 }
 
 #define HOOK_RESIZES(symbol, bytes, parameters, arguments, instead)                              \
-	HOOK_SHOWN void *HOOK_NAME(symbol)                                                       \
-	HOOK_ARGUMENTS parameters;                                                               \
-	HOOK_SHOWN void *HOOK_NAME(symbol)                                                       \
-	HOOK_ARGUMENTS parameters                                                                \
+	HOOK_DEFINES(void *, symbol, parameters)                                                 \
 	{                                                                                        \
 		HOOK_ENTRY(symbol);                                                              \
 		struct hook_named_call call = { HOOK_BEHIND(entry), { HOOK_UNPACK arguments } }; \
@@ -271,24 +256,21 @@ static void *hook_xallocx_resize(void *ptr, size_t size, void *more)
 	return x->had >= size ? ptr : NULL;
 }
 
-#define HOOK_XALLOCX(symbol)                                                       \
-	HOOK_SHOWN size_t HOOK_NAME(symbol)                                        \
-		HOOK_ARGUMENTS(void *ptr, size_t size, size_t extra, int flags);   \
-	HOOK_SHOWN size_t HOOK_NAME(symbol)                                        \
-		HOOK_ARGUMENTS(void *ptr, size_t size, size_t extra, int flags)    \
-	{                                                                          \
-		HOOK_ENTRY(symbol);                                                \
-		struct inside before = { 0 };                                      \
-		struct hook_xallocx x = { .call = { HOOK_BEHIND(entry),            \
-						    { (uintptr_t)ptr, size, extra, \
-						      (uintptr_t)flags } } };      \
-                                                                                   \
-		HOOK_UNLESS(x.call.function, 0);                                   \
-		if (inside_begins(&before, HOOK_FRAME))                            \
-			return hook_named_do(&x.call);                             \
-		hook_resize(0, ptr, size, HOOK_FRAME, hook_xallocx_resize, &x);    \
-		inside_ends(&before, NULL);                                        \
-		return x.had;                                                      \
+#define HOOK_XALLOCX(symbol)                                                            \
+	HOOK_DEFINES(size_t, symbol, (void *ptr, size_t size, size_t extra, int flags)) \
+	{                                                                               \
+		HOOK_ENTRY(symbol);                                                     \
+		struct inside before = { 0 };                                           \
+		struct hook_xallocx x = { .call = { HOOK_BEHIND(entry),                 \
+						    { (uintptr_t)ptr, size, extra,      \
+						      (uintptr_t)flags } } };           \
+                                                                                        \
+		HOOK_UNLESS(x.call.function, 0);                                        \
+		if (inside_begins(&before, HOOK_FRAME))                                 \
+			return hook_named_do(&x.call);                                  \
+		hook_resize(0, ptr, size, HOOK_FRAME, hook_xallocx_resize, &x);         \
+		inside_ends(&before, NULL);                                             \
+		return x.had;                                                           \
 	}
 
 #define HOOK_JEMALLOC(prefix)                                                                      \
@@ -305,18 +287,18 @@ HOOK_JEMALLOC(je_)
 
 // ---- The C library's family, under other names ----------------------------------------------
 
-#define HOOK_FAMILY(prefix)                                                             \
-	HOOK_TAKES(prefix##malloc, size, 0, (size_t size), (size), malloc(size))        \
-	HOOK_TAKES(prefix##calloc, hook_named_product(count, size), 0,                  \
-		   (size_t count, size_t size), (count, size), calloc(count, size))     \
-	HOOK_RESIZES(prefix##realloc, size, (void *ptr, size_t size), (HOOK_PTR, size), \
-		     realloc(ptr, size))                                                \
-	HOOK_GIVES(prefix##free, (void *ptr), (ptr))                                    \
-	HOOK_TAKES(prefix##memalign, size, alignment, (size_t alignment, size_t size),  \
-		   (alignment, size), memalign(alignment, size))                        \
-	HOOK_TAKES(prefix##valloc, size, HOOK_PAGE, (size_t size), (size),              \
-		   memalign(HOOK_PAGE, size))                                           \
-	HOOK_TAKES(prefix##pvalloc, size, HOOK_PAGE, (size_t size), (size),             \
+#define HOOK_FAMILY(prefix)                                                                   \
+	HOOK_TAKES(prefix##malloc, size, 0, (size_t size), (size), malloc(size))              \
+	HOOK_TAKES(prefix##calloc, hook_product(count, size), 0, (size_t count, size_t size), \
+		   (count, size), calloc(count, size))                                        \
+	HOOK_RESIZES(prefix##realloc, size, (void *ptr, size_t size), (HOOK_PTR, size),       \
+		     realloc(ptr, size))                                                      \
+	HOOK_GIVES(prefix##free, (void *ptr), (ptr))                                          \
+	HOOK_TAKES(prefix##memalign, size, alignment, (size_t alignment, size_t size),        \
+		   (alignment, size), memalign(alignment, size))                              \
+	HOOK_TAKES(prefix##valloc, size, HOOK_PAGE, (size_t size), (size),                    \
+		   memalign(HOOK_PAGE, size))                                                 \
+	HOOK_TAKES(prefix##pvalloc, size, HOOK_PAGE, (size_t size), (size),                   \
 		   memalign(HOOK_PAGE, size))
 #define HOOK_ALIGNED_ALLOC(symbol)                                                              \
 	HOOK_TAKES(symbol, size, alignment, (size_t alignment, size_t size), (alignment, size), \
@@ -516,8 +498,7 @@ static struct hook_entry hook_mi_visit = { "mi_heap_visit_blocks", NULL, NULL };
 #endif
 
 // It frees what is left in the heap.
-HOOK_SHOWN void HOOK_NAME(mi_heap_destroy) HOOK_ARGUMENTS(void *heap);
-HOOK_SHOWN void HOOK_NAME(mi_heap_destroy) HOOK_ARGUMENTS(void *heap)
+HOOK_DEFINES(void, mi_heap_destroy, (void *heap))
 {
 	HOOK_ENTRY(mi_heap_destroy);
 	struct inside before = { 0 };
@@ -552,7 +533,7 @@ HOOK_RESIZES(reallocarray, HOOK_PRODUCT, (void *ptr, size_t count, size_t size),
 
 // mozjemalloc: the first argument is the arena.
 HOOK_TAKES(moz_arena_malloc, size, 0, (size_t arena, size_t size), (arena, size), NULL)
-HOOK_TAKES(moz_arena_calloc, hook_named_product(count, size), 0,
+HOOK_TAKES(moz_arena_calloc, hook_product(count, size), 0,
 	   (size_t arena, size_t count, size_t size), (arena, count, size), NULL)
 HOOK_RESIZES(moz_arena_realloc, size, (size_t arena, void *ptr, size_t size),
 	     (arena, HOOK_PTR, size), NULL)

@@ -38,15 +38,6 @@ bool static_is(void)
 	return static_program;
 }
 
-static uint32_t static_hash(const char *name)
-{
-	uint32_t hash = 5381;
-
-	while (*name)
-		hash = hash * 33 + (uint8_t)*name++;
-	return hash;
-}
-
 static const char *static_name(const struct elf_symbol *symbol)
 {
 	return symbol->name < static_symbols.names_bytes ? static_symbols.names + symbol->name : "";
@@ -70,7 +61,7 @@ static bool static_hash_all(void)
 	static_mask = size - 1;
 	for (uint32_t i = 1; static_table && i < static_symbols.count; i++) {
 		const struct elf_symbol *symbol = &static_symbols.symbols[i];
-		uint32_t at = static_hash(static_name(symbol)) & static_mask;
+		uint32_t at = text_hash(static_name(symbol)) & static_mask;
 
 		if (!static_is_wanted(symbol))
 			continue;
@@ -85,7 +76,7 @@ static bool static_hash_all(void)
 void *static_find(const char *name, bool data)
 {
 	const struct elf_symbol *found = NULL;
-	uint32_t at = static_hash(name) & static_mask;
+	uint32_t at = text_hash(name) & static_mask;
 	bool twice = false;
 
 	for (; static_table && static_table[at]; at = (at + 1) & static_mask) {

@@ -39,6 +39,15 @@ static inline size_t text_length(const char *text)
 	return length;
 }
 
+static inline uint32_t text_hash(const char *text)
+{
+	uint32_t hash = 5381;
+
+	while (*text)
+		hash = hash * 33 + (uint8_t)*text++;
+	return hash;
+}
+
 // Whether the two are the same text.
 static inline bool text_equal(const char *a, const char *b)
 {

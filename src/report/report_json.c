@@ -50,6 +50,19 @@ static void write_strange_frees(struct json *json, const struct report *report,
 	json_kv_u64(json, "lost_frees", counts->lost_frees);
 }
 
+static void write_counts(struct json *json, const struct report *report,
+			 const struct heap_counts *counts)
+{
+	json_kv_u64(json, "allocations", counts->allocated.count);
+	json_kv_u64(json, "frees", counts->frees);
+	json_kv_u64_if(json, "reallocations", !reader_is_estimated(report->asked->reader),
+		       counts->reallocations);
+	json_kv_u64(json, "failed", counts->failed);
+	json_kv_u64(json, "refused_frees", counts->refused_frees);
+	json_kv_u64(json, "allocated_bytes", counts->allocated.bytes);
+	json_kv_u64_if(json, "peak_bytes", report_knows(report, SITES_PEAK), counts->peak.bytes);
+}
+
 // All processes are there, also one that allocated nothing. "id" is the place in the trace's list,
 // which is unique; a pid may come twice.
 static void write_process(struct json *json, const struct report *report, process_id id)
@@ -69,14 +82,7 @@ static void write_process(struct json *json, const struct report *report, proces
 	json_kv_bool(json, "forked", process->start == TRACE_START_FORK);
 	json_kv_bool(json, "attached", process->start == TRACE_START_ATTACH);
 	report_json_life(json, process);
-	json_kv_u64(json, "allocations", counts->allocated.count);
-	json_kv_u64(json, "frees", counts->frees);
-	json_kv_u64_if(json, "reallocations", !reader_is_estimated(report->asked->reader),
-		       counts->reallocations);
-	json_kv_u64(json, "failed", counts->failed);
-	json_kv_u64(json, "refused_frees", counts->refused_frees);
-	json_kv_u64(json, "allocated_bytes", counts->allocated.bytes);
-	json_kv_u64_if(json, "peak_bytes", peak, counts->peak.bytes);
+	write_counts(json, report, counts);
 	json_kv_u64_if(json, "peak_ns", peak && counts->peak.bytes > 0, counts->peak_ns);
 	lines_json_amount(json, "live_at_exit", counts->live_at_exit);
 	write_temporary(json, report, counts->temporary);
@@ -235,14 +241,7 @@ static void write_heap(struct json *json, const struct report *report)
 	};
 
 	json_kv_object(json, "heap");
-	json_kv_u64(json, "allocations", counts->allocated.count);
-	json_kv_u64(json, "frees", counts->frees);
-	json_kv_u64_if(json, "reallocations", !reader_is_estimated(report->asked->reader),
-		       counts->reallocations);
-	json_kv_u64(json, "failed", counts->failed);
-	json_kv_u64(json, "refused_frees", counts->refused_frees);
-	json_kv_u64(json, "allocated_bytes", counts->allocated.bytes);
-	json_kv_u64_if(json, "peak_bytes", peak, counts->peak.bytes);
+	write_counts(json, report, counts);
 	json_kv_u64_if(json, "peak_low_bytes", peak, totals->peak_low_bytes);
 	json_kv_u64_if(json, "peak_high_bytes", peak, totals->peak_high_bytes);
 	json_kv_u64_if(json, "peak_count", peak, counts->peak.count);

@@ -137,12 +137,6 @@ static void describe(struct sheet *sheet, const void *of)
 	sheet->stacks->remark = text->length ? str_get(text) : NULL;
 }
 
-// Of nothing it is 0, not a division.
-static double percent(uint64_t part, uint64_t whole)
-{
-	return whole ? 100.0 * (double)part / (double)whole : 0.0;
-}
-
 // `row` is NULL, and `rank` 0, of all that are left out.
 static void add_row(struct sheet *sheet, const struct sites_list *list,
 		    enum sites_question question, size_t rank)
@@ -168,9 +162,9 @@ static void add_row(struct sheet *sheet, const struct sites_list *list,
 
 	ASSERT(question < SITES_QUESTIONS_COUNT && rank <= list->count);
 	snprintf(line.share, sizeof line.share, "%.1f %%",
-		 percent(figure, by_count ? list->total.count : list->total.bytes));
+		 paper_percent(figure, by_count ? list->total.count : list->total.bytes));
 	if (variance > 0)
-		snprintf(line.part, sizeof line.part, "±%.0f%%", percent(line.error, figure));
+		snprintf(line.part, sizeof line.part, "±%.0f%%", paper_percent(line.error, figure));
 	sheet_row(sheet, &line);
 }
 

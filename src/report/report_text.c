@@ -46,12 +46,6 @@ struct page {
 	bool parts;   // of the allocations of a process some are left out
 };
 
-// Of nothing it is 0, not a division.
-static double percent(uint64_t part, uint64_t whole)
-{
-	return whole ? 100.0 * (double)part / (double)whole : 0.0;
-}
-
 // All figures of a sampled recording are estimates.
 // Also where it was sampled at times only.
 static bool sampled(const struct page *page)
@@ -71,7 +65,7 @@ static void write_sampled(struct page *page, uint64_t mean_bytes)
 		str_format(&text,
 			   "at times: %.1f %% of the time each call is in the trace; figures of "
 			   "what was allocated in the rest are estimates, ± their standard error",
-			   percent(exact_ns, duration_ns));
+			   paper_percent(exact_ns, duration_ns));
 	else
 		str_format(&text,
 			   "one allocation in %s is in the trace; figures are estimates of the "
@@ -214,7 +208,7 @@ static void write_error(struct page *page, enum sites_question question, uint64_
 	variance = page->report->sites.sums[question].variance;
 	if (sampled(page) && figure > 0 && variance > 0)
 		paper_format(&page->paper, PAPER_PLAIN, "%s± %.1f %%%s", before,
-			     percent(sites_error(variance), figure), after);
+			     paper_percent(sites_error(variance), figure), after);
 }
 
 // Whether the peak is one of estimates. Each is as often too low as too high, and the highest of
@@ -340,7 +334,7 @@ static void write_totals(struct page *page)
 		paper_format(&page->paper, PAPER_PLAIN, "in %s block%s, %.1f %% of all\n",
 			     STR_COUNT(counts->temporary.count),
 			     paper_plural(counts->temporary.count),
-			     percent(counts->temporary.count, counts->allocated.count));
+			     paper_percent(counts->temporary.count, counts->allocated.count));
 	}
 	write_exceptions(page, counts);
 	// With filters, what processes have as a whole is a section of its own (write_unfiltered).
@@ -477,8 +471,8 @@ static void write_question(struct page *page, enum sites_question question)
 	str_count(list.count + list.rest_count, sites);
 	if (list.total_variance > 0)
 		snprintf(error, sizeof error, " ± %.1f %%",
-			 percent(sites_error(list.total_variance),
-				 by_count ? list.total.count : list.total.bytes));
+			 paper_percent(sites_error(list.total_variance),
+				       by_count ? list.total.count : list.total.bytes));
 	paper_format(&page->paper, PAPER_DIM, "  %s%s in %s block%s%s, from %s site%s\n",
 		     STR_BYTES(list.total.bytes), by_count ? "" : error,
 		     STR_COUNT(list.total.count), paper_plural(list.total.count),

@@ -160,9 +160,7 @@ static uint32_t find_other_site(struct heap *heap, process_id process, stack_id 
 	if (index == SITE_UNSELECTED)
 		return SITE_NONE;
 	if (index == SITE_UNSEEN) {
-		const struct query *query = heap->query;
-
-		if (query && query->stack && !query->stack(query->context, stack)) {
+		if (!query_has_stack(heap->query, stack)) {
 			heap->stack_site[stack] = SITE_UNSELECTED;
 			return SITE_NONE;
 		}
@@ -280,13 +278,6 @@ static inline struct block *place_block(struct heap *heap, struct heap_thread_st
 	return block;
 }
 
-static bool event_selected(const struct heap *heap, const struct trace_event *event)
-{
-	const struct query *query = heap->query;
-
-	return !query || !query->event || query->event(query->event_context, event);
-}
-
 // What was there before the trace or its window counts in levels and not as an allocation.
 static inline void allocate(struct heap *heap, struct heap_thread_state *thread,
 			    const struct trace_event *event, uint32_t spot)
@@ -299,7 +290,7 @@ static inline void allocate(struct heap *heap, struct heap_thread_state *thread,
 
 	block->owner = event->thread + 1;
 	block->site = SITE_NONE;
-	if (thread->selected && event_selected(heap, event))
+	if (thread->selected && query_has_event(heap->query, event))
 		block->site = find_site(heap, thread->process, event->stack);
 	if (!before) {
 		thread->last_address = event->address;
@@ -437,20 +428,14 @@ static void undo(struct heap *heap, struct heap_thread_state *thread,
 	live_add(heap, thread, &heap->sites[block->site], pending->size, event);
 }
 
-static bool stack_selected(struct heap *heap, stack_id stack)
-{
-	const struct query *query = heap->query;
-
-	return !query || !query->stack || query->stack(query->context, stack);
-}
-
 // A call that failed has no block and no site: so the query is asked about its stack here.
 static void count_failed(struct heap *heap, struct heap_thread_state *thread,
 			 const struct trace_event *event)
 {
 	struct heap_counts *counts = &heap->processes[thread->process].counts;
 
-	if (thread->selected && stack_selected(heap, event->stack) && event_selected(heap, event))
+	if (thread->selected && query_has_stack(heap->query, event->stack) &&
+	    query_has_event(heap->query, event))
 		++*(effect_refuses(event) ? &counts->refused_frees : &counts->failed);
 }
 

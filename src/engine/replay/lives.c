@@ -613,8 +613,7 @@ bool lives_selects(const struct query *query, const struct lives_block *block)
 	};
 
 	return query_has_process(query, block->process) && query_has_thread(query, block->thread) &&
-	       (!query->stack || query->stack(query->context, block->stack)) &&
-	       (!query->event || query->event(query->event_context, &event));
+	       query_has_stack(query, block->stack) && query_has_event(query, &event);
 }
 
 struct each_of {

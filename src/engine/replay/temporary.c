@@ -137,13 +137,6 @@ static void put_block(struct blocks *blocks, const struct latest *latest, thread
 	blocks_set_size(blocks, block, size);
 }
 
-static bool event_selected(const struct temporary *temporary, const struct trace_event *event)
-{
-	const struct query *query = temporary->query;
-
-	return !query || !query->event || query->event(query->event_context, event);
-}
-
 // The new block is its thread's latest, whether the query selects it or not: one that it leaves out
 // still ends the former one's chance.
 static void allocate(struct temporary *temporary, struct thread_state *thread,
@@ -168,16 +161,9 @@ static void allocate(struct temporary *temporary, struct thread_state *thread,
 		.number = latest->number + 1,
 		.heap = event->heap,
 		.stack = event->stack,
-		.selected = thread->selected && event_selected(temporary, event),
+		.selected = thread->selected && query_has_event(temporary->query, event),
 	};
 	put_block(blocks_of(process, event->heap), latest, event->thread, event->size);
-}
-
-static bool stack_selected(const struct temporary *temporary, stack_id stack)
-{
-	const struct query *query = temporary->query;
-
-	return !query || !query->stack || query->stack(query->context, stack);
 }
 
 // A block that is in the table was its owner's latest; it is temporary if that is the thread that
@@ -200,7 +186,7 @@ static void release(struct temporary *temporary, struct thread_state *thread,
 	ASSERT(pending->owner < temporary->threads_count);
 	pending->latest = temporary->threads[pending->owner].latest;
 	if (pending->owner != event->thread || !pending->latest.selected ||
-	    !stack_selected(temporary, pending->latest.stack))
+	    !query_has_stack(temporary->query, pending->latest.stack))
 		return;
 	pending->temporary = true;
 	visitor->visit(visitor->context, thread->process, pending->latest.stack, pending->size,

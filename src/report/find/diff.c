@@ -604,11 +604,6 @@ struct diff_verdict diff_judge_rank(const struct diff *diff, const struct diff_r
 			  ranks[diff->order].by_count);
 }
 
-static uint64_t magnitude(int64_t value)
-{
-	return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
-}
-
 // The bytes of the figure that ranks.
 static int64_t bytes_of(const struct diff_row *row, enum diff_order order)
 {
@@ -634,8 +629,8 @@ static int compare_rows(const void *a, const void *b, void *context)
 	int64_t l = rank_of(left, order), r = rank_of(right, order);
 	int order_of_places = 0;
 
-	if (magnitude(l) != magnitude(r))
-		return magnitude(l) > magnitude(r) ? -1 : 1;
+	if (diff_magnitude(l) != diff_magnitude(r))
+		return diff_magnitude(l) > diff_magnitude(r) ? -1 : 1;
 	if (l != r)
 		return l > r ? -1 : 1;
 	if (l == 0 && weight_of(left, order) != weight_of(right, order))
@@ -711,7 +706,7 @@ static void choose_rows(struct diff *diff, struct comparing *comparing,
 			}
 		}
 		ranked++;
-		if (magnitude(bytes_of(row, order)) >= options->bytes_min)
+		if (diff_magnitude(bytes_of(row, order)) >= options->bytes_min)
 			comparing->rows[kept++] = *row;
 	}
 	ASSERT(kept <= ranked && ranked <= comparing->rows_count);

@@ -139,6 +139,12 @@ struct diff_verdict {
 struct diff_verdict diff_judge(const struct diff *diff, const struct diff_amounts *amounts,
 			       size_t number, enum diff_figure figure, bool by_count);
 
+// Of a change.
+static inline uint64_t diff_magnitude(int64_t value)
+{
+	return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+}
+
 // Of the figure that ranks: what rows were chosen by.
 struct diff_verdict diff_judge_rank(const struct diff *diff, const struct diff_row *row);
 

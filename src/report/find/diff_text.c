@@ -29,11 +29,6 @@ enum {
 	PROCESSES_MAX = 20,
 };
 
-static uint64_t magnitude(int64_t value)
-{
-	return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
-}
-
 // "+1.5 MiB", "-12 B", "0"; a true minus is as wide as a plus.
 static void format_amount(int64_t value, bool by_count, struct str *out)
 {
@@ -42,7 +37,8 @@ static void format_amount(int64_t value, bool by_count, struct str *out)
 		str_add(out, "0");
 	else
 		str_format(out, "%s%s", value < 0 ? "−" : "+",
-			   by_count ? STR_COUNT(magnitude(value)) : STR_BYTES(magnitude(value)));
+			   by_count ? STR_COUNT(diff_magnitude(value))
+				    : STR_BYTES(diff_magnitude(value)));
 }
 
 // What is shown of a change that runs differ by among themselves.
@@ -118,7 +114,7 @@ static void write_percent(struct paper *paper, uint64_t before, int64_t change)
 {
 	if (before && change)
 		paper_format(paper, PAPER_DIM, "  %s%.1f %%", change < 0 ? "−" : "+",
-			     100.0 * (double)magnitude(change) / (double)before);
+			     100.0 * (double)diff_magnitude(change) / (double)before);
 	sink_text(paper->sink, "\n");
 }
 

@@ -6,17 +6,12 @@
 // What a row has before who holds it: bytes (18), how many (9) and " x " (3).
 enum { ROW_COLUMNS = 30 };
 
-static double percent(uint64_t part, uint64_t whole)
-{
-	return whole ? 100.0 * (double)part / (double)whole : 0.0;
-}
-
 // A line: its title, its bytes, and their part of what smaps says in all.
 static void write_figure(struct paper *paper, const char *title, uint64_t bytes, uint64_t whole)
 {
 	paper_format(paper, PAPER_BOLD, "  %-30s", title);
 	paper_field(paper, PAPER_BOLD, STR_BYTES(bytes), 11, true);
-	paper_format(paper, PAPER_PLAIN, "%8.2f %%\n", percent(bytes, whole));
+	paper_format(paper, PAPER_PLAIN, "%8.2f %%\n", paper_percent(bytes, whole));
 }
 
 static void write_row(const struct rss_breakdown *rss_breakdown, struct stack_text *stacks,
@@ -190,19 +185,20 @@ static void write_witnesses(const struct rss_breakdown *rss_breakdown, struct pa
 	if (snapshot->rss_bytes_max > rss_breakdown->smaps_bytes)
 		paper_format(paper, PAPER_PLAIN, "  %s (%.2f %%) above",
 			     STR_BYTES(snapshot->rss_bytes_max - rss_breakdown->smaps_bytes),
-			     percent(snapshot->rss_bytes_max - rss_breakdown->smaps_bytes,
-				     snapshot->rss_bytes_max));
+			     paper_percent(snapshot->rss_bytes_max - rss_breakdown->smaps_bytes,
+					   snapshot->rss_bytes_max));
 	sink_text(paper->sink, "\n");
 	// The kernel counts in batches, so both of its figures can be below the pages.
 	if (rss_breakdown->rss_max_bytes > snapshot->rss_bytes_max &&
 	    rss_breakdown->rss_max_bytes > rss_breakdown->smaps_bytes) {
 		paper_format(paper, PAPER_PLAIN, "  %-30s%11s", "the highest of the whole run",
 			     STR_BYTES(rss_breakdown->rss_max_bytes));
-		paper_format(paper, PAPER_PLAIN,
-			     "  %s (%.2f %%) above: record --rss-exact looks closer\n",
-			     STR_BYTES(rss_breakdown->rss_max_bytes - rss_breakdown->smaps_bytes),
-			     percent(rss_breakdown->rss_max_bytes - rss_breakdown->smaps_bytes,
-				     rss_breakdown->rss_max_bytes));
+		paper_format(
+			paper, PAPER_PLAIN,
+			"  %s (%.2f %%) above: record --rss-exact looks closer\n",
+			STR_BYTES(rss_breakdown->rss_max_bytes - rss_breakdown->smaps_bytes),
+			paper_percent(rss_breakdown->rss_max_bytes - rss_breakdown->smaps_bytes,
+				      rss_breakdown->rss_max_bytes));
 	}
 	write_between(rss_breakdown, paper);
 	sink_text(paper->sink, "\n");

@@ -26,6 +26,12 @@ static inline const char *paper_plural(uint64_t count)
 	return count == 1 ? "" : "s";
 }
 
+// Of nothing it is 0, not a division.
+static inline double paper_percent(uint64_t part, uint64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0.0;
+}
+
 // Text as it is, in a style.
 void paper_text(struct paper *paper, enum paper_style style, const char *text);
 void paper_format(struct paper *paper, enum paper_style style, const char *format, ...)
