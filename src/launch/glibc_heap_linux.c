@@ -337,8 +337,7 @@ static bool glibc_heap_arena_near(const struct glibc_heap_walk *walk, uint64_t a
 	if (!glibc_heap_words(walk, at - walk->word * GLIBC_HEAP_TLS_NEAR, words, count))
 		return false;
 	for (size_t i = 0; i < count; i++)
-		if (words[i] == walk->main ||
-		    map_find(&walk->heaps, words[i] & ~(heap_bytes - 1)))
+		if (words[i] == walk->main || map_find(&walk->heaps, words[i] & ~(heap_bytes - 1)))
 			return true;
 	return false;
 }
