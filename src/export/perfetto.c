@@ -89,15 +89,32 @@ static void add_message(struct str *out, unsigned field, struct str *part)
 
 // ---- packets ----
 
-// Write what is in `packet`, and empty it.
+// Write what is in `packet`, and `last` as its field (NULL: no more), and empty both. That of all
+// stacks is large: it is written where it is, and not copied into the packet.
+static void write_packet_with(struct perfetto *perfetto, unsigned field, struct str *last,
+			      unsigned flags)
+{
+	struct str *head = &perfetto->out, *packet = &perfetto->packet, *tail = &perfetto->part;
+	struct str none = { 0 };
+
+	if (last)
+		protobuf_head(packet, field, last->length);
+	else
+		last = &none;
+	ASSERT(packet->length > 0 && head->length == 0 && tail->length == 0);
+	protobuf_u64(tail, PACKET_SEQUENCE, SEQUENCE);
+	protobuf_u64(tail, PACKET_FLAGS, flags);
+	protobuf_head(head, TRACE_PACKET, packet->length + last->length + tail->length);
+	for (struct str *const *part = (struct str *const[]){ head, packet, last, tail, NULL };
+	     *part; part++) {
+		sink_write(perfetto->sink, str_get(*part), (*part)->length);
+		str_clear(*part);
+	}
+}
+
 static void write_packet(struct perfetto *perfetto, unsigned flags)
 {
-	ASSERT(perfetto->packet.length > 0);
-	protobuf_u64(&perfetto->packet, PACKET_SEQUENCE, SEQUENCE);
-	protobuf_u64(&perfetto->packet, PACKET_FLAGS, flags);
-	add_message(&perfetto->out, TRACE_PACKET, &perfetto->packet);
-	sink_write(perfetto->sink, str_get(&perfetto->out), perfetto->out.length);
-	str_clear(&perfetto->out);
+	write_packet_with(perfetto, 0, NULL, flags);
 }
 
 static void write_event(struct perfetto *perfetto, uint64_t time_ns, unsigned type, uint64_t track,
@@ -345,8 +362,8 @@ static void write_interned(struct perfetto *perfetto)
 			add_frame(perfetto, &locations->list[i], k);
 	for (size_t i = 0; i < perfetto->levels.count; i++)
 		stack_of(perfetto, perfetto->levels.list[i].stack);
-	add_message(&perfetto->packet, PACKET_INTERNED, &perfetto->interned);
-	write_packet(perfetto, FLAGS_CLEARED);
+	write_packet_with(perfetto, PACKET_INTERNED, &perfetto->interned, FLAGS_CLEARED);
+	str_fini(&perfetto->interned);
 }
 
 // ---- the profile ----
@@ -377,8 +394,7 @@ static void write_profile(struct perfetto *perfetto, process_id process)
 			add_sample(perfetto, &dump, &perfetto->levels.list[i]);
 	add_message(&perfetto->message, PROFILE_PROCESS, &dump);
 	protobuf_u64(&perfetto->packet, PACKET_TIMESTAMP, perfetto->levels.to_ns);
-	add_message(&perfetto->packet, PACKET_PROFILE, &perfetto->message);
-	write_packet(perfetto, FLAGS_NEEDED);
+	write_packet_with(perfetto, PACKET_PROFILE, &perfetto->message, FLAGS_NEEDED);
 	str_fini(&dump);
 }
 

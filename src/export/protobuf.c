@@ -47,10 +47,15 @@ void protobuf_fixed64(struct str *out, unsigned field, uint64_t value)
 void protobuf_bytes(struct str *out, unsigned field, const void *bytes, size_t length)
 {
 	ASSERT(bytes || length == 0);
+	protobuf_head(out, field, length);
+	str_add_bytes(out, bytes, length);
+}
+
+void protobuf_head(struct str *out, unsigned field, uint64_t length)
+{
 	ASSERT(field > 0);
 	add_tag(out, field, WIRE_BYTES);
 	protobuf_varint(out, length);
-	str_add_bytes(out, bytes, length);
 }
 
 void protobuf_text(struct str *out, unsigned field, const char *text)

@@ -16,6 +16,7 @@ void protobuf_fixed64(struct str *out, unsigned field, uint64_t value);
 
 // A string, bytes or a nested message; an empty one is written too.
 void protobuf_bytes(struct str *out, unsigned field, const void *bytes, size_t length);
+void protobuf_head(struct str *out, unsigned field, uint64_t length); // without its bytes
 void protobuf_text(struct str *out, unsigned field, const char *text);
 
 // A packed list is a field of bytes that holds values without tags.
