@@ -356,14 +356,6 @@ static void read_items(struct reading *reading, struct progress *progress)
 		catch_up(reading, &(struct place){ .item = UINT64_MAX });
 }
 
-static bool open_run(const struct query_context *asked, struct run *run, struct err *err)
-{
-	enum { BUFFER_BYTES = 1 << 16 };
-
-	return asked->window ? window_spill(asked->window, &run->spill, BUFFER_BYTES, err)
-			     : spill_open_anywhere(&run->spill, BUFFER_BYTES, err);
-}
-
 // From writing to reading: what is told first, is there.
 static bool turn_run(struct reading *reading, struct run *run, struct err *err)
 {
@@ -381,6 +373,7 @@ static bool turn_run(struct reading *reading, struct run *run, struct err *err)
 static bool read_shares(struct reading *reading, uint32_t shares, struct progress *progress,
 			struct err *err)
 {
+	enum { BUFFER_BYTES = 1 << 16 };
 	const struct lives_watcher watcher = { .begin = begin, .end = end, .context = reading };
 	bool good = true;
 
@@ -388,7 +381,7 @@ static bool read_shares(struct reading *reading, uint32_t shares, struct progres
 	for (uint32_t share = 0; share < shares && good; share++) {
 		struct run *run = share + 1 < shares ? &reading->runs[share] : NULL;
 
-		if (run && !open_run(reading->asked, run, err)) {
+		if (run && !spill_open_anywhere(&run->spill, BUFFER_BYTES, err)) {
 			good = false;
 			break;
 		}
@@ -443,7 +436,7 @@ bool events_read(const struct export_source *source, const struct events_watcher
 	progress_end(&progress);
 	query_context_matched(asked, reading.matched);
 	map_fini(&reading.undone);
-	return good;
+	return good || err_wrap(err, "what does not fit in --memory goes to $TMPDIR");
 }
 
 // Whether it has blocks in the window is not asked: that would be known after reading all of it.

@@ -744,7 +744,7 @@ void lives_find_undone(struct reader *reader, struct map *undone, struct progres
 uint32_t lives_find_shares(struct reader *reader, struct map *undone, uint64_t memory_bytes,
 			   struct progress *progress)
 {
-	enum { SAMPLES = 64, BLOCK_BYTES = 144, SHARES_MAX = 1 << 10 };
+	enum { SAMPLES = 64, BLOCK_BYTES = 144, SHARES_MAX = 200 };
 	struct lives *sample = lives_new(reader, NULL, NULL);
 	uint64_t bytes, shares;
 
