@@ -71,36 +71,66 @@ static uint32_t step(struct massif *massif, uint32_t parent, uint32_t site, uint
 	return found;
 }
 
-// Massif's tree begins at the allocating function and goes out, so stacks are added innermost
-// first; of several processes each is a child of the outermost function.
-static void add_stack(struct massif *massif, const struct stack_level *level)
+// The function that is so far out in a stack, from the innermost, inlined ones each by itself; of
+// several processes each is the outermost. False: the stack ends before.
+static bool site_at(struct massif *massif, const struct stack_level *level, uint32_t round,
+		    uint32_t *site)
 {
 	struct locations *locations = &massif->locations;
-	uint64_t bytes = level->at_peak.bytes;
 	size_t depth = locations_of_stack(locations, level->stack, &massif->numbers,
 					  &massif->numbers_capacity);
-	uint32_t at = 0;
 
-	massif->nodes[0].bytes += bytes;
-	if (depth == 0)
-		at = step(massif, at, WITHOUT, bytes);
 	for (size_t i = 0; i < depth; i++) {
 		const struct location *location = &locations->list[massif->numbers[i]];
 
-		for (uint32_t k = 0; k < location->lines_count; k++)
-			at = step(massif, at, location->lines_first + k, bytes);
+		if (round < location->lines_count) {
+			*site = location->lines_first + round;
+			return true;
+		}
+		round -= location->lines_count;
 	}
-	if (massif->levels.processes > 1)
-		step(massif, at, PROCESS | level->process, bytes);
+	if (depth == 0 && round-- == 0) {
+		*site = WITHOUT;
+		return true;
+	}
+	*site = PROCESS | level->process;
+	return massif->levels.processes > 1 && round == 0;
 }
 
+static bool is_small(const struct massif *massif, uint32_t node)
+{
+	return massif->nodes[node].bytes * THRESHOLD < massif->nodes[0].bytes;
+}
+
+// Massif's tree begins at the allocating function and goes out. It grows by one function of all
+// stacks in a round, and not below what is too small for a line of its own: of 700,000 stacks
+// that leaves out nearly all.
 static void make_tree(struct massif *massif)
 {
+	const struct stack_levels *levels = &massif->levels;
+	uint32_t *at = mem_alloc(levels->count + 1, sizeof *at), site;
+	bool grows = true;
+
 	massif->nodes = mem_grow(NULL, &massif->capacity, 1, sizeof *massif->nodes);
 	massif->nodes[massif->count++] = (struct node){ 0 };
-	for (size_t i = 0; i < massif->levels.count; i++)
-		if (massif->levels.list[i].at_peak.bytes)
-			add_stack(massif, &massif->levels.list[i]);
+	for (size_t i = 0; i < levels->count; i++)
+		massif->nodes[0].bytes += levels->list[i].at_peak.bytes;
+	for (uint32_t round = 0; grows; round++) {
+		grows = false;
+		for (size_t i = 0; i < levels->count; i++) {
+			const struct stack_level *level = &levels->list[i];
+
+			if (at[i] == WITHOUT || !level->at_peak.bytes)
+				continue;
+			if (is_small(massif, at[i]) || !site_at(massif, level, round, &site)) {
+				at[i] = WITHOUT; // it grows no more
+				continue;
+			}
+			at[i] = step(massif, at[i], site, level->at_peak.bytes);
+			grows = true;
+		}
+	}
+	mem_free(at);
 }
 
 // ---- the tree as lines ----
@@ -145,7 +175,7 @@ static size_t push_children(const struct massif *massif, struct line of, struct 
 	     at = massif->nodes[at].sibling) {
 		uint64_t bytes = massif->nodes[at].bytes;
 
-		if (bytes * THRESHOLD >= massif->nodes[0].bytes) {
+		if (!is_small(massif, at)) {
 			push(lines, (struct line){ at, of.depth + 1, bytes, 0 });
 			continue;
 		}
