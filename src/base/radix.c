@@ -10,18 +10,19 @@
 
 enum { DIGIT = 11, DIGITS = 1 << DIGIT };
 
-// `all` says where the highest digit ends, so small numbers take few passes. Each pass counts, adds
-// up where each digit begins, and moves.
+// `differ` has the bits in which any two numbers are not equal: passes go over these alone. For
+// example times of one cell, whose number is above them: no pass is about that.
 void radix_sort(uint64_t *list, uint64_t *scratch, size_t count, unsigned shift)
 {
-	uint64_t *from = list, *to = scratch, *swap, all = 0;
+	uint64_t *from = list, *to = scratch, *swap, differ = 0;
 
 	ASSERT(shift < 64 && (count == 0 || list != scratch));
 	for (size_t i = 0; i < count; i++)
-		all |= list[i];
-	for (; shift < 64 && all >> shift; shift += DIGIT) {
+		differ |= list[i] ^ list[0];
+	for (; shift < 64 && differ >> shift; shift += DIGIT) {
 		size_t starts[DIGITS] = { 0 }, sum = 0;
 
+		shift += (unsigned)__builtin_ctzll(differ >> shift);
 		for (size_t i = 0; i < count; i++)
 			starts[from[i] >> shift & (DIGITS - 1)]++;
 		for (size_t digit = 0; digit < DIGITS; digit++) {

@@ -632,7 +632,7 @@ static void write_exits(void)
 			continue;
 		writer_event(writer, &event);
 		event.kind = TRACE_FREE;
-		event.time_ns = time_ns += event.stack * 10;
+		event.time_ns = time_ns += event.stack * 10 + i % 97 * (i % 13);
 		if (i % 4 != 2)
 			writer_event(writer, &event);
 	}
@@ -648,9 +648,7 @@ static uint32_t group_by_stack(void *, const struct window_cell *cell)
 	return cell->stack;
 }
 
-// The end of a process is no lifetime, also where it counts as a free: then a row that has as many
-// ends as there are lifetimes in all need not have all of these.
-TEST(rows_with_as_many_ends_as_all_lifetimes_have_their_own_median)
+static struct pair open_exits(void)
 {
 	struct window_options options = { .progress = PROGRESS_NONE };
 	struct pair pair = { 0 };
@@ -666,14 +664,43 @@ TEST(rows_with_as_many_ends_as_all_lifetimes_have_their_own_median)
 	options = (struct window_options){ .plain = true, .progress = PROGRESS_NONE };
 	pair.plain = window_open(path, pair.plain_reader, &options, &err);
 	CHECK_STR("", err.text);
-	for (int exits = 0; exits < 2; exits++) {
-		struct window_query query = { .from = WINDOW_START,
-					      .to = window_facts(pair.plain)->steps_end,
-					      .exit_frees = exits,
-					      .group = group_by_stack };
+	return pair;
+}
 
-		check_details_of(&pair, &query, 24);
-		CHECK_EQ(0, access(sorted_head(), F_OK));
+static void ask_by_stack(struct pair *pair, bool exits)
+{
+	struct window_query query = { .from = WINDOW_START,
+				      .to = window_facts(pair->plain)->steps_end,
+				      .exit_frees = exits,
+				      .group = group_by_stack };
+
+	check_details_of(pair, &query, 24);
+	CHECK_EQ(0, access(sorted_head(), F_OK));
+	if (!exits)
+		check_lived(pair, &query);
+}
+
+// The end of a process is no lifetime, also where it counts as a free: then a row that has as many
+// ends as there are lifetimes in all need not have all of these.
+TEST(rows_with_as_many_ends_as_all_lifetimes_have_their_own_median)
+{
+	struct pair pair = open_exits();
+
+	ask_by_stack(&pair, false);
+	ask_by_stack(&pair, true);
+	close_pair(&pair);
+}
+
+// Their ranges are made from a sample, and with little memory most have more than fits.
+TEST(the_lifetimes_of_one_kind_are_sorted_in_ranges_where_they_do_not_fit)
+{
+	const uint64_t memory[] = { 1 << 15, 1 << 12, 1 << 8 };
+	struct pair pair = open_exits();
+
+	for (int i = 0; i < 3; i++) {
+		unlink(sorted_head());
+		window_memory(pair.index, memory[i]);
+		ask_by_stack(&pair, false);
 	}
 	close_pair(&pair);
 }

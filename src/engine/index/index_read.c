@@ -336,19 +336,28 @@ static const struct index_run *find_run(const struct index_clock_block *block, u
 	return &block->runs[low];
 }
 
-bool index_clock_time(struct index_clock *clock, struct index *index, uint64_t step,
+bool index_clock_find(struct index_clock *clock, struct index *index, uint64_t step,
 		      uint64_t *time_ns, struct err *err)
 {
 	const struct index_clock_block *block;
+	const struct index_run *run;
+	uint64_t number, first;
 
 	ASSERT(index->steps_end > 0);
 	if (step >= index->steps_end)
 		step = index->steps_end - 1;
-	block = times_of(clock, index, step >> index->shape.block_log2, err);
+	number = step >> index->shape.block_log2;
+	block = times_of(clock, index, number, err);
 	if (!block)
 		return false;
-	step &= (UINT64_C(1) << index->shape.block_log2) - 1;
-	*time_ns = find_run(block, (uint32_t)step, coarse_shift(index))->value;
+	first = number << index->shape.block_log2;
+	run = find_run(block, (uint32_t)(step - first), coarse_shift(index));
+	clock->first = first + run->at;
+	clock->steps =
+		(run + 1 < block->runs + block->count ? run[1].at : steps_of_block(index, number)) -
+		run->at;
+	clock->time_ns = *time_ns = run->value;
+	ASSERT(step - clock->first < clock->steps);
 	return true;
 }
 

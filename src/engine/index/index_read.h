@@ -54,13 +54,22 @@ bool index_block_jumps(struct index *index, uint64_t number, struct index_block 
 struct index_clock {
 	struct index_clock_block **blocks;
 	size_t blocks_count;
-	uint64_t bytes; // a sixteenth of the index's memory at most
+	uint64_t bytes;                 // a sixteenth of the index's memory at most
+	uint64_t first, steps, time_ns; // what was asked for last, and so many steps, have one time
 };
 
 void index_clock_fini(struct index_clock *clock);
-// The time of a step; of those after the last, that of the last.
-bool index_clock_time(struct index_clock *clock, struct index *index, uint64_t step,
+// The time of a step; of those after the last, that of the last. A list of beginnings has many of
+// one tick in a row: these are not looked up.
+bool index_clock_find(struct index_clock *clock, struct index *index, uint64_t step,
 		      uint64_t *time_ns, struct err *err);
+static inline bool index_clock_time(struct index_clock *clock, struct index *index, uint64_t step,
+				    uint64_t *time_ns, struct err *err)
+{
+	*time_ns = clock->time_ns;
+	return step - clock->first < clock->steps ||
+	       index_clock_find(clock, index, step, time_ns, err);
+}
 
 // The first step whose time is later.
 bool index_clock_edge(struct index_clock *clock, struct index *index, uint64_t time_ns,

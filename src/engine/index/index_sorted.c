@@ -10,9 +10,10 @@
 //
 // Making it: one pass over the ends (index_ages) writes each lifetime that is not 0 as a number,
 // its cell above its nanoseconds, into one of some temporary files, each of which has a range of
-// cells. How many each cell has is known before, from the counts at the end. A file is then sorted
-// in memory by a thread while the one before is packed, or in parts where it does not fit; there
-// are two of each, as two threads write.
+// cells. How many each cell has is known before, from the counts at the end. A cell that has more
+// than a file should have gets several, each with a range of lifetimes: a sample says which. A file
+// is then sorted in memory by a thread while the one before is packed, or in parts where it does
+// not fit; there are two of each, as two threads write.
 //
 // The median and 99th percentile of all are in the head, as most questions ask for these, too:
 // they are counted in the same pass, and then found among what is in those files, by a thread for
@@ -36,8 +37,9 @@ enum {
 	VERSION = 2,
 	PIECE_LIFETIMES = 1 << 15,
 	PIECE_CELLS = 1 << 13,
-	SHARES_MAX = 64,
-	SHARE_BUFFER = 1 << 16,
+	SHARES_WANTED = 63, // at most, as if all could be of one size
+	SHARES_MAX = 3 * SHARES_WANTED + 1,
+	SHARE_BUFFER = 1 << 15,
 	MEMORY_SHARE = 4, // of a question's memory, to sort in
 	PLACES = 2,       // files that are sorted and not written yet
 };
@@ -297,12 +299,25 @@ bool index_sorted_each(struct index_sorted *sorted, const uint32_t *of,
 
 // ---- making ----
 
+// Lifetimes in bins: 64 of a power of two.
+enum { BIN_LOG2 = 6, BINS = (64 - BIN_LOG2 + 1) << BIN_LOG2 };
+
+// A cell that has shares of its own, and which one by the bin of a lifetime.
+struct large {
+	uint32_t first, shares; // of them
+	uint32_t sample[INDEX_AGES_PARTS][BINS];
+	uint8_t of[BINS];
+};
+
 struct making {
 	struct index *index;
 	unsigned ns_bits; // of a number: below its cell
 	uint32_t *ended;  // by cell: how many calls ended
-	uint32_t *share;  // by cell; UINT32_MAX: of cells that no call ended
+	// By cell; SHARES_MAX and more: a large one; UINT32_MAX: of cells that no call ended.
+	uint32_t *share;
 	uint32_t shares_count;
+	struct large *larges;
+	size_t larges_count, larges_capacity;
 	struct spill shares[INDEX_AGES_PARTS][SHARES_MAX];
 	uint64_t all;                     // that calls ended
 	uint64_t given[INDEX_AGES_PARTS]; // lifetimes
@@ -330,13 +345,98 @@ static bool is_of_orphans(const struct cells *cells, uint32_t cell)
 	return cells_site(cells, cells_cell(cells, cell).site)->orphans;
 }
 
-// Each cell has one of some files, in the order of cells, so that each file has as many lifetimes
-// as fit, or all have about as many.
+static uint32_t bin_of(uint64_t ns)
+{
+	unsigned log2;
+
+	if (ns >> BIN_LOG2 == 0)
+		return (uint32_t)ns;
+	log2 = 63 - (unsigned)__builtin_clzll(ns);
+	return (log2 - BIN_LOG2 + 1) << BIN_LOG2 |
+	       ((uint32_t)(ns >> (log2 - BIN_LOG2)) & ((1u << BIN_LOG2) - 1));
+}
+
+static bool take_sample(void *context, unsigned part, const struct index_aged *aged)
+{
+	struct making *making = context;
+
+	for (uint32_t i = 0; i < aged->count; i++)
+		making->larges[aged->of[i] - SHARES_MAX].sample[part][bin_of(aged->ns[i])]++;
+	return true;
+}
+
+// About as many of the sample to each share.
+static void split_large(struct large *large)
+{
+	uint64_t all = 0, before = 0;
+
+	ASSERT(large->shares > 0 && large->first + large->shares <= SHARES_MAX);
+	for (uint32_t bin = 0; bin < BINS; bin++)
+		all += large->sample[0][bin] + (uint64_t)large->sample[1][bin];
+	for (uint32_t bin = 0; bin < BINS; bin++) {
+		large->of[bin] = (uint8_t)(large->first + before * large->shares / (all + 1));
+		before += large->sample[0][bin] + (uint64_t)large->sample[1][bin];
+	}
+}
+
+// By a sample of some blocks: what it is wrong by makes shares larger or smaller, no more.
+static bool split_larges(struct making *making, struct err *err)
+{
+	enum { SAMPLE_BLOCKS = 128 };
+	uint32_t cells = making->index->cells.cells_count;
+	uint32_t *of = mem_alloc_table(cells, sizeof *of);
+	struct index_ages ages = {
+		.index = making->index,
+		.from = WINDOW_START,
+		.to = making->index->steps_end,
+		.every = (unsigned)(making->index->files.blocks_count / SAMPLE_BLOCKS) + 1,
+		.of = of,
+		.context = making,
+		.take = take_sample
+	};
+	bool ok;
+
+	for (uint32_t cell = 0; cell < cells; cell++)
+		of[cell] = making->share[cell] < SHARES_MAX ? UINT32_MAX : making->share[cell];
+	ok = index_ages(&ages, err);
+	for (size_t i = 0; i < making->larges_count; i++)
+		split_large(&making->larges[i]);
+	mem_free(of);
+	return ok;
+}
+
+// Each cell has one of some files, in the order of cells, so that each file has a quarter of
+// the lifetimes that fit, or all have about as many. A cell that has more has as many files as that
+// takes, for itself: at most so many more are begun early as there are such cells, twice.
+static void number_shares(struct making *making)
+{
+	uint64_t wanted = 4 * making->all / making->room + 1, before = 0, each;
+
+	each = making->all / (wanted < SHARES_WANTED ? wanted : SHARES_WANTED) + 1;
+	for (uint32_t cell = 0; cell < making->index->cells.cells_count; cell++) {
+		uint32_t ended = making->ended[cell];
+
+		making->share[cell] = ended ? (uint32_t)(before / each) : UINT32_MAX;
+		if (ended > each) {
+			uint64_t first = (before + each - 1) / each, shares = ended / each + 1;
+
+			making->share[cell] = SHARES_MAX + (uint32_t)making->larges_count;
+			*MEM_ADD(making->larges, making->larges_count, making->larges_capacity) =
+				(struct large){ .first = (uint32_t)first,
+						.shares = (uint32_t)shares };
+			before = (first + shares) * each;
+		} else {
+			before += ended;
+		}
+	}
+	making->shares_count = (uint32_t)(before / each) + 1;
+	ASSERT(making->shares_count <= SHARES_MAX);
+}
+
 static bool share_out(struct making *making, struct err *err)
 {
 	uint32_t cells = making->index->cells.cells_count;
 	struct index_count *counts = mem_alloc_table(cells, sizeof *counts);
-	uint64_t before = 0, each;
 	bool ok =
 		index_counts(making->index, making->index->steps_end, counts, sizeof *counts, err);
 
@@ -347,15 +447,11 @@ static bool share_out(struct making *making, struct err *err)
 			making->ended[cell] = counts[cell].begun - counts[cell].alive;
 		making->all += making->ended[cell];
 	}
-	each = making->all / making->room + 1;
-	making->shares_count = (uint32_t)(each < SHARES_MAX ? each : SHARES_MAX);
-	each = making->all / making->shares_count + 1;
-	for (uint32_t cell = 0; ok && cell < cells; cell++) {
-		making->share[cell] = making->ended[cell] ? (uint32_t)(before / each) : UINT32_MAX;
-		before += making->ended[cell];
-	}
 	mem_free(counts);
-	return ok;
+	if (!ok)
+		return false;
+	number_shares(making);
+	return making->larges_count == 0 || split_larges(making, err);
 }
 
 static bool take_aged(void *context, unsigned part, const struct index_aged *aged)
@@ -367,13 +463,16 @@ static bool take_aged(void *context, unsigned part, const struct index_aged *age
 	making->given[part] += aged->count;
 	for (uint32_t i = 0; i < aged->count; i++) {
 		uint64_t number = (uint64_t)aged->cell[i] << making->ns_bits | aged->ns[i];
+		uint32_t share = aged->of[i];
 
 		if (aged->ns[i] >> making->ns_bits)
 			return false;
-		some[count] = aged->ns[i];
-		count += aged->ns[i] > 0;
-		if (aged->ns[i])
-			spill_put(&making->shares[part][aged->of[i]], &number, sizeof number);
+		if (aged->ns[i] == 0)
+			continue;
+		some[count++] = aged->ns[i];
+		if (share >= SHARES_MAX)
+			share = making->larges[share - SHARES_MAX].of[bin_of(aged->ns[i])];
+		spill_put(&making->shares[part][share], &number, sizeof number);
 	}
 	return ranks_add_all(&making->ranks, part, 0, some, count);
 }
@@ -675,11 +774,22 @@ static uint64_t share_size(const struct making *making, uint64_t share)
 static bool sort_share(void *context, uint64_t share, unsigned place, struct err *err)
 {
 	struct making *making = context;
-	uint64_t count = share_size(making, share);
+	uint64_t *list = making->lists[place];
+	size_t count = 0;
 
-	return index_go_on(making->index, err) &&
-	       (count > making->room ||
-		sort_range(making, (uint32_t)share, 0, UINT64_MAX, count, making->lists[place]));
+	if (!index_go_on(making->index, err))
+		return false;
+	if (share_size(making, share) > making->room)
+		return true;
+	for (unsigned part = 0; part < INDEX_AGES_PARTS; part++) {
+		const struct spill *spill = &making->shares[part][share];
+
+		if (!spill_copy(spill, 0, list + count, spill->size))
+			return false;
+		count += spill->size / sizeof *list;
+	}
+	radix_sort(list, making->scratch, count, 0);
+	return true;
 }
 
 static bool write_share(void *context, uint64_t share, unsigned place)
@@ -692,21 +802,27 @@ static bool write_share(void *context, uint64_t share, unsigned place)
 	return making->good;
 }
 
-// Where one does not fit, its parts take the first list: then nothing is sorted ahead.
+// Of one that does not fit the parts take the first list: while it is written nothing is sorted
+// ahead.
 static bool write_shares(struct making *making, struct err *err)
 {
 	struct relay relay = { .make = sort_share,
 			       .take = write_share,
 			       .make_context = making,
 			       .take_context = making,
-			       .places = PLACES,
 			       .wake = 1 };
+	bool ok = making->good = true;
 
-	for (uint32_t i = 0; i < making->shares_count; i++)
-		if (share_size(making, i) > making->room)
-			relay.places = 1;
-	making->good = true;
-	return relay_run(&relay, 0, making->shares_count, err) && making->good;
+	for (uint32_t i = 0, end; ok && i < making->shares_count; i = end) {
+		bool fits = share_size(making, i) <= making->room;
+
+		for (end = i + 1; end < making->shares_count; end++)
+			if ((share_size(making, end) <= making->room) != fits)
+				break;
+		relay.places = fits ? PLACES : 1;
+		ok = relay_run(&relay, i, end, err) && making->good;
+	}
+	return ok;
 }
 
 static bool write_head(struct making *making, struct err *err)
@@ -777,8 +893,8 @@ static bool make(struct index *index, struct err *err)
 	if (!ok)
 		file_remove_in(index->directory, vault_name);
 	atomic_store(&index->sorted_never, !ok && err->kind != ERR_STOPPED);
-	MEM_FREE(making->ended, making->share, making->scratch, making->bytes, making->pieces,
-		 making);
+	MEM_FREE(making->ended, making->share, making->larges, making->scratch, making->bytes,
+		 making->pieces, making);
 	atomic_flag_clear(&busy);
 	return ok;
 }

@@ -54,7 +54,7 @@ void spill_close(struct spill *spill)
 }
 
 // A short write is gone on with; one of nothing is a full disk.
-static void flush(struct spill *spill)
+void spill_flush(struct spill *spill)
 {
 	size_t at = 0;
 
@@ -70,15 +70,6 @@ static void flush(struct spill *spill)
 			at += (size_t)wrote;
 	}
 	spill->filled = 0;
-}
-
-void spill_put(struct spill *spill, const void *bytes, size_t size)
-{
-	if (spill->capacity - spill->filled < size)
-		flush(spill);
-	memcpy(spill->buffer + spill->filled, bytes, size);
-	spill->filled += size;
-	spill->size += size;
 }
 
 void spill_put_varint(struct spill *spill, uint64_t value)
@@ -114,7 +105,7 @@ bool spill_copy(const struct spill *spill, uint64_t at, void *out, size_t size)
 // here on `filled` is how much was loaded into the buffer, `at` how much of that was taken.
 void spill_turn(struct spill *spill)
 {
-	flush(spill);
+	spill_flush(spill);
 	spill->filled = spill->at = 0;
 	spill->loaded = 0;
 }

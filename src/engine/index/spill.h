@@ -15,6 +15,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct spill {
 	int fd; // 0: not open
@@ -31,8 +32,20 @@ bool spill_open(struct spill *spill, int directory, size_t buffer_bytes, struct 
 bool spill_open_anywhere(struct spill *spill, size_t buffer_bytes, struct err *err);
 void spill_close(struct spill *spill); // accepts { 0 }
 
+// What is in the buffer goes to the file.
+void spill_flush(struct spill *spill);
+
 // At most the buffer's size at once.
-void spill_put(struct spill *spill, const void *bytes, size_t size);
+static inline void spill_put(struct spill *spill, const void *bytes, size_t size)
+{
+	if (spill->capacity - spill->filled < size)
+		spill_flush(spill);
+	memcpy(spill->buffer + spill->filled, bytes, size);
+	spill->filled += size;
+	spill->size += size;
+}
+
+// The same, of a number.
 void spill_put_varint(struct spill *spill, uint64_t value);
 
 // Bytes that were put, while more may come. False: they could not be read.
