@@ -94,8 +94,8 @@ enum labels_kind labels_kind(const struct labels *labels)
 uint64_t labels_bytes(const struct labels *labels)
 {
 	return (labels->frames_count + (uint64_t)labels->stacks_count) * sizeof(uint32_t) +
-	       labels->pairs_capacity * sizeof *labels->pairs +
-	       labels->first_capacity * sizeof *labels->first +
+	       labels->pairs_count *
+		       ((labels->pairs ? sizeof *labels->pairs : 0) + sizeof *labels->first) +
 	       labels->places_capacity * sizeof *labels->places +
 	       index_set_bytes(&labels->places_set) + index_set_bytes(&labels->pairs_set);
 }
@@ -353,8 +353,10 @@ static uint32_t label_one(struct labels *labels, stack_id id)
 				       is_pair, labels, &pair, count);
 
 	if (at == count) {
-		MEM_ROOM(labels->pairs, labels->pairs_capacity, labels->pairs_count + 1);
-		MEM_ROOM(labels->first, labels->first_capacity, labels->pairs_count + 1);
+		// For all that may come: what is not used is not touched, and nothing is copied.
+		MEM_ROOM(labels->pairs, labels->pairs_capacity, labels->stacks_count);
+		MEM_ROOM(labels->first, labels->first_capacity, labels->stacks_count);
+		ASSERT(labels->pairs_count < labels->pairs_capacity);
 		labels->first[labels->pairs_count] = 0;
 		labels->pairs[labels->pairs_count++] = pair;
 	}

@@ -236,11 +236,17 @@ static bool is_inner(const struct symbol *symbol, const struct symbol *caller)
 	       strcmp(symbol->module, caller->module) == 0;
 }
 
-// An attached trace grows while it is read, and frames with it; ids keep their places.
+// An attached trace grows while it is read, and frames with it; ids keep their places. Those of a
+// trace that does not grow are touched only where one is asked for.
 static void grow_frames(struct names *names)
 {
 	size_t count = reader_frames_count(names->reader);
 
+	if (!names->frames) {
+		names->frames = mem_alloc(count, sizeof *names->frames);
+		names->frames_count = count;
+		return;
+	}
 	names->frames = mem_resize(names->frames, count, sizeof *names->frames);
 	memset(names->frames + names->frames_count, 0,
 	       (count - names->frames_count) * sizeof *names->frames);

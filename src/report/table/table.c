@@ -201,7 +201,8 @@ static uint32_t find_tuple(const struct table_level *level, const uint64_t *tupl
 }
 
 // The number of a tuple's group; made, if it is new. Tuples are `width` numbers each, one after the
-// other.
+// other. Where stacks have groups there is room for all at once: memory that is not used costs
+// nothing, and a list that grows is copied into new pages.
 static uint32_t find_group(struct table_level *level, const uint64_t *tuple)
 {
 	uint32_t count = (uint32_t)level->groups;
@@ -212,6 +213,10 @@ static uint32_t find_group(struct table_level *level, const uint64_t *tuple)
 					   level, tuple, count)
 			: index_set_put(&level->group_of, hash, is_tuple, level, tuple, count);
 
+	if (count == 0 && level->by_label)
+		level->tuples = mem_grow(level->tuples, &level->capacity,
+					 level->width * (level->table->stacks_count + (size_t)1),
+					 sizeof *tuple);
 	if (found == count) {
 		level->tuples = mem_grow(level->tuples, &level->capacity,
 					 (level->groups + 1) * level->width, sizeof *tuple);
