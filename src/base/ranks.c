@@ -6,7 +6,7 @@
 // Both parts of a row's bins are one behind the other. What is kept is filled from the front by one
 // part, from the end by the other: in the first round 64 bits each, then 32, of what they are above
 // `low`. What is kept for a guess has 32 bits above the lowest of its bins, and a room for each
-// part.
+// part; of two million lifetimes of one tick, 100 to 113 us, a count for each of 13,000 ns is less.
 //
 // What has too many numbers to be kept is counted first, and only the numbers of the bin that was
 // found are looked at again in the next round.
@@ -253,7 +253,9 @@ static void keep_guess(const struct ranks *ranks, unsigned part, size_t row, uin
 
 		if (bin - guess->bin >= guess->bins)
 			continue;
-		if (*filled < guess->room)
+		if (guess->counted)
+			ranks->guessed[guess->at + part * guess->room + (number - guess->low)]++;
+		else if (*filled < guess->room)
 			ranks->guessed[guess->at + part * guess->room + *filled] =
 				(uint32_t)(number - guess->low);
 		++*filled;
@@ -469,6 +471,9 @@ static bool guess(const struct ranks *ranks, size_t row, uint64_t count, unsigne
 		return true;
 	share = (double)sum_bins(ranks, bins, low, high + 1) / (double)count;
 	guess->room = (size_t)(share * 1.2 * (double)target->among) + 64;
+	guess->counted = bin_low(high + 1, ranks->sub_log2) - guess->low <= guess->room;
+	if (guess->counted)
+		guess->room = (size_t)(bin_low(high + 1, ranks->sub_log2) - guess->low);
 	if (guess->room > left)
 		return false;
 	guess->bin = low;
@@ -630,6 +635,23 @@ static void set_ranks(struct ranks_row *row, uint64_t count)
 	row->targets[1].rank = count ? (count - 1) * 99 / 100 : 0;
 }
 
+// Of counts, which have all numbers of the target's bin, the one of its rank.
+static void take_counted(const struct ranks *ranks, const struct ranks_guess *guess,
+			 struct ranks_target *target)
+{
+	const uint32_t *one = ranks->guessed + guess->at, *other = one + guess->room;
+	uint64_t rank = target->rank;
+	size_t at = (size_t)(target->low - guess->low);
+
+	while (rank >= (uint64_t)one[at] + other[at]) {
+		rank -= (uint64_t)one[at] + other[at];
+		at++;
+		ASSERT(at < guess->room);
+	}
+	target->low = guess->low + at;
+	target->width = 1;
+}
+
 // The target is in a bin that has been found. If what was kept for a guess has all of that, it is
 // there.
 static void take_guess(struct ranks *ranks, size_t row, unsigned i, uint32_t bin)
@@ -641,6 +663,10 @@ static void take_guess(struct ranks *ranks, size_t row, unsigned i, uint32_t bin
 
 	if (!guess || bin - guess->bin >= guess->bins)
 		return;
+	if (guess->counted) {
+		take_counted(ranks, guess, target);
+		return;
+	}
 	list = kept.list = ranks->guessed + guess->at;
 	for (unsigned part = 0; part < RANKS_PARTS; part++) {
 		const uint32_t *its = list + part * guess->room;

@@ -44,11 +44,13 @@ struct ranks_target {
 };
 
 // Bins whose numbers are kept while all are counted: so many from one on, in room for so many of
-// each part; 0: none.
+// each part; 0: none. Or, where fewer different numbers can be than would be kept, each is
+// counted.
 struct ranks_guess {
 	uint32_t bin, bins;
 	size_t at, room;
 	uint64_t low; // of the numbers
+	bool counted;
 };
 
 struct ranks_row {

@@ -186,6 +186,11 @@ static uint64_t halves(uint64_t at)
 	return at % 2 ? 5000001 : 5000003;
 }
 
+static uint64_t ticks(uint64_t at)
+{
+	return at % 50 ? 5000000 + at * 40503 % 1009 : at % 1000;
+}
+
 TEST(a_sample_spares_the_second_round_and_a_wrong_one_does_no_harm)
 {
 	CHECK_EQ(1, check_sampled(200000, 16, 0, 1 << 17, spread));
@@ -195,8 +200,11 @@ TEST(a_sample_spares_the_second_round_and_a_wrong_one_does_no_harm)
 	CHECK_EQ(2, check_sampled(200000, 16, 500000000, 1 << 17, spread));
 	CHECK_EQ(2, check_sampled(200000, 16, 990000000, 1 << 17, spread));
 	CHECK_EQ(2, check_sampled(200000, 200000, 0, 1 << 17, mostly_zero));
+	// Few different numbers take no room, however many they are.
+	CHECK_EQ(1, check_sampled(200000, 16, 0, 1 << 15, halves));
+	CHECK_EQ(1, check_sampled(200000, 16, 0, 1 << 15, ticks));
 	// No room for what is near the median, and none at all in the sample.
-	CHECK_EQ(2, check_sampled(200000, 16, 0, 1 << 15, halves));
+	CHECK_EQ(2, check_sampled(200000, 16, 0, 1 << 13, spread));
 	CHECK_EQ(2, check_sampled(200000, 16, UINT64_MAX, 1 << 17, spread));
 }
 
