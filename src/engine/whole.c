@@ -357,13 +357,23 @@ struct passing {
 	struct space_listed *listed;
 	const struct reader *reader;
 	const struct whole_wish *wish;
+	uint64_t before; // events that only say what was there before a trimmed trace's window
 };
+
+// With the first event of the window, or at the end.
+static void begin_window(struct passing *passing, uint64_t number)
+{
+	if (passing->before == 0 || number < passing->before)
+		return;
+	space_begin(passing->space, moment_begin(passing->reader), passing->before - 1);
+	passing->before = 0;
+}
 
 // Of the filters those of processes count here.
 // heap_read gives what is not malloc's: calls on virtual memory and on pools.
 static void take_other(void *context, const struct trace_event *event)
 {
-	const struct passing *passing = context;
+	struct passing *passing = context;
 	const struct trace_thread *thread = reader_thread(passing->reader, event->thread);
 
 	if (trace_kind_is_pool(event->kind)) {
@@ -371,6 +381,7 @@ static void take_other(void *context, const struct trace_event *event)
 			pool_totals_add(passing->whole->pools, event);
 		return;
 	}
+	begin_window(passing, event->number);
 	space_learn(passing->space, passing->reader);
 	if (thread &&
 	    (!passing->wish->query || query_has_process(passing->wish->query, thread->process))) {
@@ -395,7 +406,9 @@ static void take_note(void *context, const struct trace_note *note)
 // hands on.
 static void pass(struct whole *whole, struct reader *reader, const struct whole_wish *wish)
 {
-	struct passing passing = { whole, space_new(NULL), NULL, reader, wish };
+	struct passing passing = { whole, space_new(NULL),
+				   NULL,  reader,
+				   wish,  reader_info(reader)->trimmed };
 	struct progress progress;
 
 	ASSERT(!whole->heap && !whole->pools);
@@ -407,6 +420,7 @@ static void pass(struct whole *whole, struct reader *reader, const struct whole_
 	progress_begin(&progress, wish->window->progress, "reading", reader_bytes(reader));
 	heap_read(whole->heap, reader, &progress, take_note, &passing);
 	progress_end(&progress);
+	begin_window(&passing, UINT64_MAX);
 	space_listed_finish(passing.listed);
 	whole->vm = *space_all(passing.space);
 	space_free(passing.space);

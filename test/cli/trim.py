@@ -71,6 +71,20 @@ def report_counts_what_was_before_apart():
 
 
 @test
+def what_was_mapped_before_a_part_is_in_levels_alone():
+    with open("vm.txt", "w", encoding="ascii") as file:
+        file.write('process p pid=1\nthread t p\n@1ms t mmap 0x90000000 104857600 prot=rw flags=private|anonymous\n'
+                   "@2ms t munmap 0x90000000 62914560\n@3ms t malloc 0x10 500\n@2s t malloc 0x1010 500\n"
+                   "@3s t mmap 0xA0000000 4096 prot=rw flags=private|anonymous\n@4s t munmap 0xA0000000 4096\n"
+                   "@5s t free 0x10\nend\n")
+    run("dump", "-a", "vm.txt", "-o", "vm.tide")
+    for begin, peak, calls in (("1s", 41947136, 2), ("3500ms", 41947136, 1), ("4500ms", 41943040, 0)):
+        run("trim", "vm.tide", "--from", begin, "-o", f"{begin}.tide")
+        vm = answer("report", f"{begin}.tide")["vm"]
+        assert (vm["peak_bytes"], sum(each["count"] for each in vm["calls"].values())) == (peak, calls), (begin, vm)
+
+
+@test
 def a_part_of_a_part_is_a_part():
     whole = record()
     # What lived when a process ended counts ever after in the whole trace alone.

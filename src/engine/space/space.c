@@ -555,6 +555,25 @@ static enum space_ending ending_of(uint8_t kind)
 	}
 }
 
+static void begin_totals(struct space_totals *totals, uint64_t time_ns, uint64_t number)
+{
+	ASSERT(totals->committed_bytes <= totals->committed_peak_bytes);
+	memset(totals->calls, 0, sizeof totals->calls);
+	totals->purges = totals->purged_bytes = 0;
+	totals->commits = totals->commits_bytes = 0;
+	totals->reserved_peak_bytes = totals->reserved_bytes;
+	totals->committed_peak_bytes = totals->committed_bytes;
+	totals->committed_peak_ns = time_ns;
+	totals->committed_peak_number = number;
+}
+
+void space_begin(struct space *space, uint64_t time_ns, uint64_t number)
+{
+	for (process_id id = 0; id < space->processes_count; id++)
+		begin_totals(&space->processes[id].totals, time_ns, number);
+	begin_totals(&space->all, time_ns, number);
+}
+
 // Calls of the recorder's own change the map, but are in no count of the program's.
 void space_add_event(struct space *space, const struct trace_event *event)
 {

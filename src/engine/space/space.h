@@ -163,6 +163,11 @@ struct space;
 struct space *space_new(const struct space_hooks *hooks);
 void space_free(struct space *space); // NULL is allowed
 
+// What came until now only said what was mapped before the window that a trace was trimmed to: its
+// calls and commits are in no count, and the highest levels are those that the window begins with.
+// `number` is of the last such event.
+void space_begin(struct space *space, uint64_t time_ns, uint64_t number);
+
 // Definitions: processes and threads count from 0, files from 1.
 void space_add_process(struct space *space, const struct trace_process *process);
 void space_add_thread(struct space *space, process_id process);
