@@ -594,6 +594,7 @@ def slabs_of_tcl_are_said_to_be_slabs():
 def a_runtime_s_heap_is_named_by_the_function_that_maps_it():
     for mapper, size, said in (("v8::base::OS::Allocate(void*, unsigned long)", 64, "V8 heap, as mappings: 64.0 MiB"),
                                ("os_alloc_gc_space", 64, "SBCL heap, as mappings: 64.0 MiB"),
+                               ("pas_page_malloc_try_allocate", 64, "WebKit's bmalloc, as mappings: 64.0 MiB"),
                                ("os_alloc_gc_space", 7, None), ("pool_refill", 64, None)):
         assemble("runtime", 'process p pid=1 exe="/bin/app"\nthread t p\nmodule a p 0x10000-0x20000 "/bin/app"\n'
                  f'frame f a 0x10100\nname f "{mapper}"\nframe m a 0x10200\nname m "main"\nstack s f < m\nstack b m\n'

@@ -176,6 +176,7 @@ static const char *own_heap_find(const struct symbol *symbol, const struct trace
 		{ "Julia heap", "jl_gc_*", NULL, NULL },
 		{ "SpiderMonkey heap", "js::gc::*", NULL, NULL },
 		{ "SpiderMonkey heap", NULL, "libmozjs-", NULL },
+		{ "WebKit's bmalloc", "pas_page_malloc_*", NULL, NULL },
 		{ "PartitionAlloc", "partition_alloc::*", NULL, NULL },
 		// Where these are entered, their mappings are an allocator's that is seen, and not
 		// asked for here: so it is not on Windows.
