@@ -7,6 +7,7 @@
 #include "cli/query_options.h"
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "engine/significance.h"
 #include "launch/leave.h"
 #include "os/file.h"
@@ -96,7 +97,7 @@ static bool name_runs(struct request *request, struct err *err)
 		if (request->prefix)
 			str_add(&text, request->prefix);
 		else
-			str_format(&text, "tidemark.%s", names_file(request->program[0]));
+			str_format(&text, "tidemark.%s", str_last_part(request->program[0]));
 		str_format(&text, ".%llu.tide", (unsigned long long)run + 1);
 		request->paths[run] = mem_copy_text(str_get(&text));
 		if (!request->force && file_look(str_get(&text)) != FILE_IS_MISSING) {

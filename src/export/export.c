@@ -3,6 +3,7 @@
 // trace's layout.
 #include "export/export.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "export/events.h"
 
 #include <inttypes.h>
@@ -80,7 +81,7 @@ void export_add_process(const struct reader *reader, process_id process, struct 
 	const struct trace_process *known = reader_process(reader, process);
 
 	if (known)
-		str_format(text, "%s[%" PRIu32 "]", names_file(known->exe), known->pid);
+		str_format(text, "%s[%" PRIu32 "]", str_last_part(known->exe), known->pid);
 	else
 		str_add(text, "(no process)");
 }

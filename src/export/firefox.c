@@ -14,6 +14,7 @@
 //
 // Since columns are written one after the other, the events are kept until all are read: 32 bytes
 // each, at most EVENTS_MAX: the profile ends before the one that would be more.
+#include "base/str.h"
 #include "export/events.h"
 #include "export/locations.h"
 
@@ -411,9 +412,9 @@ static void write_head(struct firefox *firefox)
 	text(firefox, "},\"libs\":[],\"pages\":[],\"counters\":[],\"threads\":[{"
 		      "\"processType\":\"default\",\"pausedRanges\":[],\"isMainThread\":true,"
 		      "\"processShutdownTime\":null,\"unregisterTime\":null,\"name\":");
-	quoted(firefox, names_file(process->exe));
+	quoted(firefox, str_last_part(process->exe));
 	text(firefox, ",\"processName\":");
-	quoted(firefox, names_file(process->exe));
+	quoted(firefox, str_last_part(process->exe));
 	str_format(&firefox->out, ",\"pid\":\"%" PRIu32 "\",\"tid\":%" PRIu32, process->pid,
 		   process->pid);
 	text(firefox, ",\"processStartupTime\":");

@@ -12,6 +12,7 @@
 // alike. For example stacks main;f 30, main;g 10 and main 20 of 60 bytes, 1,180 pixels wide: main
 // is 1,180, f 590 and g 196.7, and a third of main has nothing above it, which is what main
 // allocated itself.
+#include "base/str.h"
 #include "export/export.h"
 #include "export/locations.h"
 
@@ -100,7 +101,7 @@ static uint32_t step_to_process(struct flamegraph *flamegraph, const struct samp
 	uint32_t at;
 
 	if (source->against)
-		str_add(&text, process ? names_file(process->exe) : "(no process)");
+		str_add(&text, process ? str_last_part(process->exe) : "(no process)");
 	else
 		export_add_process(reader, sample->process, &text);
 	at = step(flamegraph, 0, str_get(&text), value, before);
@@ -368,7 +369,7 @@ static void write_against(const struct flamegraph *flamegraph)
 	sink_text(sink, "; ");
 	write_change(flamegraph, &flamegraph->nodes[0]);
 	sink_text(sink, " against ");
-	write_text(sink, names_file(flamegraph->source->against_asked->options.path), 60);
+	write_text(sink, str_last_part(flamegraph->source->against_asked->options.path), 60);
 	sink_text(sink, "; red grew, blue shrank");
 	if (!flamegraph->gone)
 		return;

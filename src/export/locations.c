@@ -4,6 +4,7 @@
 #include "export/locations.h"
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "report/ask/cxxname.h"
 #include "report/ask/wrappers.h"
 
@@ -30,7 +31,7 @@ static uint32_t add_name(struct locations *locations, const struct symbol *symbo
 					locations->scoped ? cxxname_scoped(symbol->function)
 							  : symbol->function);
 	str_format(&text, "%s+0x%" PRIx64,
-		   *symbol->module ? names_file(symbol->module) : "(no file)", symbol->offset);
+		   *symbol->module ? str_last_part(symbol->module) : "(no file)", symbol->offset);
 	number = string_table_add(&locations->strings, str_get(&text));
 	str_fini(&text);
 	return number;

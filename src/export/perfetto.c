@@ -6,6 +6,7 @@
 // callstacks have numbers from 1 on, and stand in one packet before the profiles. A mark is a slice
 // until the next mark of its process, or the end of the window. Times are nanoseconds since the
 // recording began.
+#include "base/str.h"
 #include "export/profile.h"
 #include "export/protobuf.h"
 #include "export/stack_levels.h"
@@ -169,7 +170,7 @@ static void write_process(struct perfetto *perfetto, process_id id)
 	protobuf_u64(&perfetto->part, PROCESS_PID, process->pid);
 	for (uint32_t i = 0; i < process->args_count; i++)
 		protobuf_text(&perfetto->part, PROCESS_ARGUMENT, process->args[i]);
-	protobuf_text(&perfetto->part, PROCESS_NAME, names_file(process->exe));
+	protobuf_text(&perfetto->part, PROCESS_NAME, str_last_part(process->exe));
 	add_message(&perfetto->message, TRACK_PROCESS, &perfetto->part);
 	add_message(&perfetto->packet, PACKET_TRACK, &perfetto->message);
 	write_packet(perfetto, 0);

@@ -14,6 +14,7 @@
 #include "export/rowset.h"
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "engine/replay/weight.h"
 #include "export/events.h"
 #include "export/rowset_sites.h"
@@ -455,7 +456,7 @@ static void put_function(struct rowset *rows, const struct symbol *symbol)
 		str_add(&text, symbol->function);
 	else
 		str_format(&text, "%s+0x%" PRIx64,
-			   symbol->module && symbol->module[0] ? names_file(symbol->module)
+			   symbol->module && symbol->module[0] ? str_last_part(symbol->module)
 							       : "(no file)",
 			   symbol->offset);
 	put_text(rows, str_get(&text));

@@ -10,6 +10,7 @@
 #include "report/process_table.h"
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "report/ask/cxxname.h"
 #include "report/process_tree.h"
 
@@ -36,8 +37,8 @@ static const char *process_word(const struct trace_process *process)
 	size_t length = strlen(process->exe), before = strcspn(text, " ");
 
 	if (length > 0 && strncmp(text, process->exe, length) == 0)
-		return text + (names_file(process->exe) - process->exe);
-	return text[before] && strcspn(text, "/\\") > before ? text : names_file(text);
+		return text + (str_last_part(process->exe) - process->exe);
+	return text[before] && strcspn(text, "/\\") > before ? text : str_last_part(text);
 }
 
 // Program and arguments as one line.
@@ -45,7 +46,7 @@ static void describe_process(const struct trace_process *process, struct str *te
 {
 	str_format(text, "%" PRIu32 "  ", process->pid);
 	if (process->args_count == 0)
-		str_add(text, names_file(process->exe));
+		str_add(text, str_last_part(process->exe));
 	for (uint32_t i = 0; i < process->args_count; i++)
 		str_format(text, "%s%s", i ? " " : "",
 			   i ? process->args[i] : process_word(process));

@@ -6,6 +6,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "report/ask/cautions.h"
 #include "report/ask/cxxname.h"
 #include "report/ask/own_heap.h"
@@ -596,7 +597,7 @@ static void tell_operators(const struct report *report, own_heap_tell *tell, voi
 			   "operators new and delete of %s's own, by which no site came that is "
 			   "listed: what they hand out from elsewhere than malloc is in no figure "
 			   "(the pools of tidemark.h record it)",
-			   names_file(file));
+			   str_last_part(file));
 		tell(context, &(struct report_own_heap){ .text = str_get(&text) });
 	}
 	mem_free(files);

@@ -2,6 +2,7 @@
 #include "report/report.h"
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "report/table/lines.h"
 
 #include <inttypes.h>
@@ -122,7 +123,7 @@ static void describe(struct sheet *sheet, const void *of)
 		const struct trace_process *one =
 			reader_process(report->asked->reader, row->having[line->question]);
 
-		str_format(text, "[%s", names_file(sheet->process->exe));
+		str_format(text, "[%s", str_last_part(sheet->process->exe));
 		if (count == 1)
 			str_format(text, " %" PRIu32 "]", one->pid);
 		else

@@ -5,6 +5,7 @@
 #include "report/top.h"
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "report/ask/cautions.h"
 
 #include <inttypes.h>
@@ -269,7 +270,7 @@ static void top_write_head(struct top *top, struct paper *paper)
 	char b[24];
 	struct err err;
 
-	paper_format(paper, PAPER_BOLD, "%s", names_file(top->opened.path));
+	paper_format(paper, PAPER_BOLD, "%s", str_last_part(top->opened.path));
 	paper_format(paper, PAPER_DIM, "  %s, at %s\n",
 		     reader_growing(reader)    ? "being written"
 		     : reader_ok(reader, &err) ? "whole"
@@ -314,7 +315,7 @@ static void top_write_processes(struct top *top, struct paper *paper)
 		paper_format(paper, PAPER_PLAIN, "%10s %12s %11s  %" PRIu32 " %s\n",
 			     STR_BYTES(lives.bytes), STR_COUNT(lives.count),
 			     STR_BYTES(heap_so_far(top->heap, counts->peak).bytes), process->pid,
-			     names_file(process->exe));
+			     str_last_part(process->exe));
 	}
 	if (shown > TOP_PROCESSES)
 		paper_format(paper, PAPER_DIM, "and %" PRIu32 " more\n", shown - TOP_PROCESSES);

@@ -9,6 +9,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/sort.h"
+#include "base/str.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -292,7 +293,7 @@ static void write_frames(const struct list *list, struct sink *sink, const char 
 		symbols = names_find(list->asked->names, node->frame, &count);
 		for (size_t i = 0; i < count; i++) {
 			sink_format(sink, "%s  [%u] %" PRIx64 " %s", prefix, number++, at,
-				    *symbols[i].module ? names_file(symbols[i].module) : "?");
+				    *symbols[i].module ? str_last_part(symbols[i].module) : "?");
 			if (symbols[i].function)
 				sink_format(sink, "!%s\n", symbols[i].function);
 			else

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "os/file.h"
 #include "os/now.h"
 #include "report/info.h"
@@ -309,8 +310,8 @@ static void write_view(const struct answer *answer, const struct query_context *
 	json_object_begin(json);
 	json_kv_string(json, "schema", "tidemark-view-1");
 	json_kv_string(json, "version", options->version);
-	json_kv_string(json, "file", names_file(options->path));
-	json_kv_string(json, "diff", options->other ? names_file(options->other) : NULL);
+	json_kv_string(json, "file", str_last_part(options->path));
+	json_kv_string(json, "diff", options->other ? str_last_part(options->other) : NULL);
 	write_path(answer, options->path, "path", json);
 	write_path(answer, options->other, "diff_path", json);
 	json_kv_bool(json, "single_file", answer->viewer->html_export_file);

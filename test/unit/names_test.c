@@ -84,19 +84,6 @@ TEST(names_of_no_stack_and_of_ids_that_are_none_are_harmless)
 	reader_close(reader);
 }
 
-TEST(names_file_is_the_last_part_of_a_path)
-{
-	CHECK_STR("libm.so", names_file("/usr/lib/libm.so"));
-	CHECK_STR("app", names_file("app"));
-	CHECK_STR("", names_file("dir/"));
-	CHECK_STR("", names_file(""));
-	CHECK_STR("svc.exe", names_file("Z:\\work\\svc.exe"));
-	CHECK_STR("svc.exe", names_file("\\\\server\\share/bin\\svc.exe"));
-	CHECK_STR("svc.cpp", names_file("D:/build/src/svc.cpp"));
-	CHECK_STR("svc.cpp", names_file("src\\svc.cpp"));
-	CHECK_STR("a\\b", names_file("/tmp/a\\b"));
-}
-
 static void check_same(const struct symbol *a, const struct symbol *b)
 {
 	CHECK(a->function == b->function && a->file == b->file && a->line == b->line);

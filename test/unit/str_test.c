@@ -243,6 +243,19 @@ TEST(str_paths_of_windows_begin_with_a_drive_or_a_backslash)
 	CHECK(!str_is_windows_path(""));
 }
 
+TEST(str_last_part_is_after_the_last_separator_of_the_paths_system)
+{
+	CHECK_STR("libm.so", str_last_part("/usr/lib/libm.so"));
+	CHECK_STR("app", str_last_part("app"));
+	CHECK_STR("", str_last_part("dir/"));
+	CHECK_STR("", str_last_part(""));
+	CHECK_STR("svc.exe", str_last_part("Z:\\work\\svc.exe"));
+	CHECK_STR("svc.exe", str_last_part("\\\\server\\share/bin\\svc.exe"));
+	CHECK_STR("svc.cpp", str_last_part("D:/build/src/svc.cpp"));
+	CHECK_STR("svc.cpp", str_last_part("src\\svc.cpp"));
+	CHECK_STR("a\\b", str_last_part("/tmp/a\\b"));
+}
+
 TEST(str_last_part_of_any_is_after_the_last_separator_of_either_system)
 {
 	CHECK_STR("y.dll", str_last_part_of_any("C:\\x/y.dll"));

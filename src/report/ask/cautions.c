@@ -4,6 +4,7 @@
 // front of its figures, JSON in "warnings".
 #include "report/ask/cautions.h"
 
+#include "base/str.h"
 #include "engine/moment.h"
 #include "report/ask/names.h"
 #include "trace/defs.h"
@@ -103,7 +104,8 @@ static void tell_not_read(struct str *text, const struct trace_process *process)
 			continue;
 		str_add(text, "; what it had before with ");
 		if (strcmp(each->name, "unknown") == 0)
-			str_format(text, "the allocator of %s", names_file(file_of(process, each)));
+			str_format(text, "the allocator of %s",
+				   str_last_part(file_of(process, each)));
 		else
 			str_add(text, each->name);
 		str_add(text, " is in no figure");

@@ -8,6 +8,7 @@
 #include "report/ask/moment_view.h"
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "engine/window_source.h"
 #include "report/ask/cautions.h"
 #include "report/table/lines.h"
@@ -236,7 +237,7 @@ void moment_view_write_headline(const struct query_context *asked, struct paper 
 	sink_text(paper->sink, "\n");
 	moment_view_describe(asked, &line);
 	if (one)
-		str_format(&line, ", process %" PRIu32 " (%s)", one->pid, names_file(one->exe));
+		str_format(&line, ", process %" PRIu32 " (%s)", one->pid, str_last_part(one->exe));
 	paper_foreign(paper, PAPER_DIM, str_get(&line), paper->width);
 	sink_text(paper->sink, "\n");
 	for (size_t i = 0; i < asked->warnings_count; i++)

@@ -167,7 +167,7 @@ void names_add_place(struct names *names, const struct symbol *symbol, struct st
 {
 	str_add(text, names_is_script(symbol)
 			      ? script_place_of(&names->place, names->reader, symbol->file)
-			      : names_file(symbol->module));
+			      : str_last_part(symbol->module));
 }
 
 bool names_is_wrapper(const struct symbol *symbol)
@@ -294,7 +294,7 @@ static stack_id caller_of(const struct names *names, stack_id stack)
 // Python's own code, which calls an extension's.
 static bool is_interpreter(const struct symbol *symbol)
 {
-	const char *file = names_file(symbol->module);
+	const char *file = str_last_part(symbol->module);
 
 	ASSERT(file >= symbol->module);
 	return strncmp(file, "libpython", 9) == 0 || strncmp(file, "python", 6) == 0;
@@ -532,7 +532,7 @@ void names_add_function(struct names *names, stack_id stack, bool innermost, str
 	else if (symbol->function)
 		str_add(text, symbol->function);
 	else
-		str_format(text, "%s%s0x%" PRIx64, names_file(symbol->module),
+		str_format(text, "%s%s0x%" PRIx64, str_last_part(symbol->module),
 			   *symbol->module ? "+" : "", symbol->offset);
 }
 
@@ -565,7 +565,7 @@ void names_add_module(struct names *names, stack_id stack, bool innermost, struc
 // be that, and the place in it.
 static bool is_in_file(const struct symbol *symbol, const char *name)
 {
-	return strncmp(names_file(symbol->module), name, strlen(name)) == 0 ||
+	return strncmp(str_last_part(symbol->module), name, strlen(name)) == 0 ||
 	       (symbol->function && strncmp(symbol->function, name, strlen(name)) == 0);
 }
 
@@ -588,9 +588,4 @@ const char *names_runtime(const struct names_stack *stack)
 			return "libstdc++'s reserve for exceptions";
 	}
 	return NULL;
-}
-
-const char *names_file(const char *path)
-{
-	return str_last_part(path);
 }

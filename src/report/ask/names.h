@@ -104,6 +104,3 @@ const struct symbol *names_face(struct names *names, stack_id stack, bool innerm
 void names_add_function(struct names *names, stack_id stack, bool innermost, struct str *text);
 void names_add_line(struct names *names, stack_id stack, bool innermost, struct str *text);
 void names_add_module(struct names *names, stack_id stack, bool innermost, struct str *text);
-
-// The last part of a path: "/usr/lib/libfoo.so.1" -> "libfoo.so.1". Borrowed from `path`.
-const char *names_file(const char *path);

@@ -5,6 +5,7 @@
 #include "report/ask/own_heap.h"
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "report/ask/cautions.h"
 #include "report/ask/wrappers.h"
 #include "trace/defs.h"
@@ -107,7 +108,7 @@ static const char *own_heap_hidden(const char *file, const struct trace_process 
 		const struct trace_allocator *each = &process->allocators[i];
 
 		if (each->seen != TRACE_SEEN_STRIPPED ||
-		    strcmp(file, names_file(each->file ? each->file : process->exe)) != 0)
+		    strcmp(file, str_last_part(each->file ? each->file : process->exe)) != 0)
 			continue;
 		for (size_t k = 0; k < sizeof(known) / sizeof(*known); k++)
 			if (strcmp(each->name, known[k].name) == 0)
@@ -123,7 +124,7 @@ static bool own_heap_has_module(const char *module, const char *file,
 				const struct trace_process *process)
 {
 	if (strcmp(module, OWN_HEAP_PROGRAM) == 0)
-		return process && process->exe && strcmp(file, names_file(process->exe)) == 0;
+		return process && process->exe && strcmp(file, str_last_part(process->exe)) == 0;
 	return own_heap_begins(file, module);
 }
 
@@ -206,7 +207,7 @@ static const char *own_heap_find(const struct symbol *symbol, const struct trace
 		{ "flutter_windows.dll", "Dart heap" },
 	};
 	// The first row that fits counts.
-	const char *file = names_file(symbol->module);
+	const char *file = str_last_part(symbol->module);
 	const char *language = process ? process->interpreter : NULL;
 	bool named = names_is_named(symbol);
 
@@ -226,7 +227,7 @@ static const char *own_heap_find(const struct symbol *symbol, const struct trace
 	}
 	// A program of Go's without its symbols.
 	if (!named && language && strcmp(language, "Go") == 0 &&
-	    strcmp(file, names_file(process->exe)) == 0)
+	    strcmp(file, str_last_part(process->exe)) == 0)
 		return "Go heap";
 	return named ? NULL : own_heap_hidden(file, process);
 }
@@ -260,7 +261,7 @@ static bool own_heap_is_slab(const struct names_stack *lines, const struct own_h
 	for (size_t i = 0; i < lines->count; i++) {
 		const struct symbol *symbol = lines->lines[i].symbol;
 
-		if (!own_heap_begins(names_file(symbol->module), kind->module) ||
+		if (!own_heap_begins(str_last_part(symbol->module), kind->module) ||
 		    (kind->direct && wrappers_match_pattern(kind->direct, symbol->function)))
 			return false;
 		if (wrappers_match_pattern(kind->asked, symbol->function))

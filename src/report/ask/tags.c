@@ -7,6 +7,7 @@
 #include "report/ask/tags.h"
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "report/ask/cxxname.h"
 
 #include <ctype.h>
@@ -244,7 +245,7 @@ static bool matches(const char *pattern, const char *text, size_t length)
 // A method is held against the function's name without its parameters, and with them.
 static bool entry_matches(const struct entrypoint *entry, const struct symbol *symbol)
 {
-	const char *module = names_file(symbol->module);
+	const char *module = str_last_part(symbol->module);
 	const char *function;
 	size_t length;
 
@@ -275,7 +276,7 @@ static void add_hinted(const struct tag *tag, const struct symbol *symbol, struc
 	const char *function;
 
 	if (*symbol->module)
-		str_format(text, "\\%s", names_file(symbol->module));
+		str_format(text, "\\%s", str_last_part(symbol->module));
 	if (!tag->with_function || !symbol->function)
 		return;
 	function = cxxname_base(symbol->function, &length);

@@ -55,7 +55,7 @@ static void name_process(const struct query_context *asked, process_id id, struc
 {
 	const struct trace_process *process = reader_process(asked->reader, id);
 
-	str_format(name, "%s %u", names_file(process->exe), process->pid);
+	str_format(name, "%s %u", str_last_part(process->exe), process->pid);
 	if (process->generation > 0)
 		str_format(name, " (exec %u)", process->generation);
 }
@@ -99,7 +99,8 @@ static void name_symbol(const struct symbol *symbol, struct str *name)
 	if (symbol->function)
 		str_add(name, symbol->function);
 	else
-		str_format(name, "%s+0x%llx", symbol->module[0] ? names_file(symbol->module) : "?",
+		str_format(name, "%s+0x%llx",
+			   symbol->module[0] ? str_last_part(symbol->module) : "?",
 			   (unsigned long long)symbol->offset);
 }
 
@@ -116,7 +117,7 @@ static void name_stack(const struct plot_keys *keys, stack_id id, struct str *na
 	if (keys->key == PLOT_BY_MODULE) {
 		const char *module = stack.lines[stack.user].symbol->module;
 
-		str_add(name, module[0] ? names_file(module) : "(generated code)");
+		str_add(name, module[0] ? str_last_part(module) : "(generated code)");
 		return;
 	}
 	for (size_t i = 0; i < shown && stack.user + i < stack.count; i++) {

@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "base/sort.h"
+#include "base/str.h"
 #include "report/table/query_write.h"
 #include "report/table/stack_text.h"
 
@@ -350,7 +351,7 @@ static struct sheet_cell get_part(const struct sheet_at *at)
 	default:
 		module = sheet_site(&(struct sheet_at){
 			at->sheet, row, &(struct sheet_column){ .at = SHEET_MODULE } });
-		return sheet_text(module.unknown ? NULL : names_file(module.text));
+		return sheet_text(module.unknown ? NULL : str_last_part(module.text));
 	}
 }
 

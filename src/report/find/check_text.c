@@ -8,6 +8,7 @@
 // reads them.
 #include "report/find/check.h"
 
+#include "base/str.h"
 #include "report/ask/cxxname.h"
 #include "report/table/query_write.h"
 #include "report/table/sheet.h"
@@ -88,7 +89,7 @@ void check_subject(const struct check_page *page, struct str *text)
 {
 	const char *command = reader_info(page->check->asked->reader)->command;
 
-	str_add(text, *command ? command : names_file(page->check->path));
+	str_add(text, *command ? command : str_last_part(page->check->path));
 	if (page->section)
 		str_format(text, ", %s", page->section);
 }
@@ -263,7 +264,7 @@ static void write_site(const struct check_row *row, stack_id stack, struct sink 
 	sheet_write_markdown(sink, str_get(&name), SIZE_MAX);
 	if (face && face->file) {
 		sink_text(sink, " ");
-		sheet_write_markdown(sink, names_file(face->file), SIZE_MAX);
+		sheet_write_markdown(sink, str_last_part(face->file), SIZE_MAX);
 		sink_format(sink, ":%" PRIu32, face->line);
 	}
 	str_fini(&name);
@@ -391,7 +392,7 @@ static void add_frame(struct str *text, const struct symbol *symbol)
 		str_format(text, "   src:%s:%" PRIu32 "\n", symbol->file, symbol->line);
 	else if (!symbol->function)
 		str_format(text, "   obj:%s%s\n", *symbol->module ? "*" : "",
-			   names_file(symbol->module));
+			   str_last_part(symbol->module));
 	else if (strlen(symbol->function) <= NAME_MAX_BYTES)
 		str_format(text, "   fun:%s\n", symbol->function);
 	else
@@ -449,7 +450,7 @@ static void add_leaks(struct names *names, stack_id id, struct str *text)
 	if (!function) {
 		str_format(text,
 			   "# in %s, in a function without a name: only the file could be named\n",
-			   *symbol->module ? names_file(symbol->module) : "no file");
+			   *symbol->module ? str_last_part(symbol->module) : "no file");
 		return;
 	}
 	base = cxxname_base(function, &length);

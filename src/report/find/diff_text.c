@@ -10,6 +10,7 @@
 // Of nothing there is no percentage: a row that is new in B has a change and no share. What a
 // filter leaves out is in no figure of either side.
 #include "base/mem.h"
+#include "base/str.h"
 #include "report/find/diff.h"
 #include "report/table/query_write.h"
 #include "report/table/stack_text.h"
@@ -204,7 +205,7 @@ static void describe_process(const struct diff_page *page, const struct diff_pro
 				reader_process(run_of(page, side, &row->place[side])->reader,
 					       row->place[side].process);
 	ASSERT(process[0] || process[1]);
-	str_add(text, names_file((process[1] ? process[1] : process[0])->exe));
+	str_add(text, str_last_part((process[1] ? process[1] : process[0])->exe));
 	if (process[0] && process[1])
 		str_format(text, "  %" PRIu32 " → %" PRIu32, process[0]->pid, process[1]->pid);
 	else

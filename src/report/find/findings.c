@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "base/sort.h"
+#include "base/str.h"
 #include "engine/shelf.h"
 #include "report/ask/cautions.h"
 #include "report/ask/cxxname.h"
@@ -462,7 +463,7 @@ static void add_place(const struct findings *findings, stack_id stack, struct st
 	const struct symbol *face = names_face(findings->asked->names, stack, false);
 
 	if (face && face->function && names_is_for_many(face->function) && face->file)
-		str_format(text, " of %s:%" PRIu32, names_file(face->file), face->line);
+		str_format(text, " of %s:%" PRIu32, str_last_part(face->file), face->line);
 }
 
 // Short, as it stands in a sentence, and kept: several kinds find something of one stack.

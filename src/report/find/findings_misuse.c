@@ -13,6 +13,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "report/ask/own_heap.h"
 
 #include <inttypes.h>
@@ -211,7 +212,7 @@ static bool is_recorders(const struct reader *reader, frame_id frame)
 	const struct trace_module *module =
 		reader_module(reader, reader_frame(reader, frame)->module);
 
-	return module && strstr(names_file(module->path), "tidemark");
+	return module && strstr(str_last_part(module->path), "tidemark");
 }
 
 // How the block was begun or ended, by the frames between the call and the program's own innermost

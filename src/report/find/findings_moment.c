@@ -5,6 +5,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/sort.h"
+#include "base/str.h"
 #include "report/ask/pages.h"
 #include "report/find/chunk_extent.h"
 #include "report/find/pins.h"
@@ -634,7 +635,7 @@ bool findings_processes(struct findings *findings, const struct findings_kind *k
 // "libssl" of "/usr/lib/libssl.so.3"; 0: it is no library by its name.
 static size_t stem_of(const char *path, const char **stem)
 {
-	const char *name = names_file(path), *end = strstr(name, ".so");
+	const char *name = str_last_part(path), *end = strstr(name, ".so");
 
 	*stem = name;
 	return end && strncmp(name, "lib", 3) == 0 ? (size_t)(end - name) : 0;

@@ -4,6 +4,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/str.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -72,7 +73,7 @@ static void tell_early(struct findings *findings, const struct findings_kind *ki
 	ASSERT(early->largest <= early->bytes && early->module > 0);
 	findings_say(&finding->what,
 		     "%s takes %s in %s blocks before main and allocates nothing after.",
-		     names_file(module->path), STR_BYTES(early->bytes), STR_COUNT(early->count));
+		     str_last_part(module->path), STR_BYTES(early->bytes), STR_COUNT(early->count));
 	findings_say(&finding->why, "no other stack of this process passes through it: it may be "
 				    "linked and not used, or used without allocating");
 	findings_say(&finding->advice, "if it is not used, do not link it (-Wl,--as-needed), or "
@@ -138,7 +139,7 @@ bool findings_early(struct findings *findings, const struct findings_kind *kind,
 // and in most processes.
 static bool is_runtime(const char *path)
 {
-	const char *name = names_file(path);
+	const char *name = str_last_part(path);
 	char lower[24] = { 0 };
 
 	for (size_t i = 0; name[i] && i + 1 < sizeof lower; i++)

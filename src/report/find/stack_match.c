@@ -80,7 +80,7 @@ static uint32_t name_program(struct stack_match *stack_match, process_id id)
 	struct str text = { 0 };
 	uint32_t number;
 
-	str_format(&text, "program\n%s", process ? names_file(process->exe) : "");
+	str_format(&text, "program\n%s", process ? str_last_part(process->exe) : "");
 	number = number_of(stack_match, str_get(&text));
 	str_fini(&text);
 	return number;
@@ -210,7 +210,7 @@ static void add_function(struct str *text, const char *name)
 // "/usr/lib/libfoo.so.1.2" -> "libfoo.so".
 static void add_module(struct str *text, const char *path)
 {
-	const char *name = names_file(path);
+	const char *name = str_last_part(path);
 	const char *so = strstr(name, ".so");
 
 	if (so && (so[3] == '.' || so[3] == '\0'))
@@ -305,7 +305,8 @@ static uint32_t number_in_file(struct stack_match *stack_match, struct str *text
 		str_fini(&place);
 		return number;
 	}
-	number = narrow(stack_match, number, text, symbol->file ? names_file(symbol->file) : NULL);
+	number = narrow(stack_match, number, text,
+			symbol->file ? str_last_part(symbol->file) : NULL);
 	return narrow(stack_match, number, text, place_of(stack_match, symbol));
 }
 
@@ -363,7 +364,7 @@ static uint32_t pair_of(struct stack_match *stack_match, uint32_t callers, uint3
 static bool is_begin(const struct symbol *symbol)
 {
 	return names_is_root(symbol) ||
-	       (!names_is_script(symbol) && strncmp(names_file(symbol->module), "ld-", 3) == 0);
+	       (!names_is_script(symbol) && strncmp(str_last_part(symbol->module), "ld-", 3) == 0);
 }
 
 // What a frame, with all that is inlined there, makes of the stack of its callers; `whole`: be it

@@ -8,6 +8,7 @@
 #include "report/find/suppressions.h"
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "report/ask/wrappers.h"
 #include "symbols/demangle.h"
 
@@ -424,7 +425,7 @@ static bool is_part(const struct part *part, const struct names_stack *stack, si
 	case PART_SOURCE:
 		return symbol->file && (!part->line || part->line == symbol->line) &&
 		       (suppressions_is_glob(part->glob, symbol->file) ||
-			suppressions_is_glob(part->glob, names_file(symbol->file)));
+			suppressions_is_glob(part->glob, str_last_part(symbol->file)));
 	default:
 		return true;
 	}

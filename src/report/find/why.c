@@ -10,6 +10,7 @@
 #include "report/find/why.h"
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "report/find/reached.h"
 #include "report/table/lines.h"
 #include "report/table/query_write.h"
@@ -125,7 +126,7 @@ static void add_place(const struct why *why, const struct trace_reach_block *blo
 		module = module_of(why, block->at);
 		str_format(text, "a global variable at 0x%" PRIx64, block->at);
 		if (module)
-			str_format(text, " (%s+0x%" PRIx64 ")", names_file(module->path),
+			str_format(text, " (%s+0x%" PRIx64 ")", str_last_part(module->path),
 				   block->at - module->bias);
 		break;
 	case TRACE_REACH_OTHER:

@@ -30,7 +30,7 @@ static bool is_slash(char c)
 
 const char *lines_last_two(const char *path)
 {
-	const char *name = names_file(path);
+	const char *name = str_last_part(path);
 
 	if (name - path < 2)
 		return name;
@@ -45,12 +45,12 @@ static void describe_place(const struct symbol *symbol, bool brief, struct str *
 	const char *file = symbol->file;
 
 	if (file && symbol->line)
-		str_format(text, "%s:%" PRIu32, brief ? names_file(file) : lines_last_two(file),
+		str_format(text, "%s:%" PRIu32, brief ? str_last_part(file) : lines_last_two(file),
 			   symbol->line);
 	else if (names_is_script(symbol))
-		str_add(text, brief ? names_file(file) : lines_last_two(file));
+		str_add(text, brief ? str_last_part(file) : lines_last_two(file));
 	else if (*symbol->module)
-		str_format(text, "%s+0x%" PRIx64, names_file(symbol->module), symbol->offset);
+		str_format(text, "%s+0x%" PRIx64, str_last_part(symbol->module), symbol->offset);
 	else if (symbol->offset || !symbol->function) // else it is a name that stands for no place
 		str_format(text, "0x%" PRIx64, symbol->offset);
 }
@@ -117,7 +117,8 @@ void lines_write_function(struct lines *lines, const struct symbol *symbol, enum
 	size_t room = lines->paper->width > lines->indent + ROOM_MIN
 			      ? lines->paper->width - lines->indent
 			      : ROOM_MIN;
-	const char *file = symbol->file ? names_file(symbol->file) : names_file(symbol->module);
+	const char *file = symbol->file ? str_last_part(symbol->file)
+					: str_last_part(symbol->module);
 	size_t used = cxxname_columns(file) + 2;
 	struct str name = { 0 };
 

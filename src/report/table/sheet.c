@@ -9,6 +9,7 @@
 #include "report/table/sheet.h"
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "report/table/lines.h"
 
 #include <inttypes.h>
@@ -115,7 +116,7 @@ static void add_line(struct str *text, const struct symbol *symbol)
 	if (symbol->function)
 		str_add(text, symbol->function);
 	else
-		str_format(text, "%s%s0x%" PRIx64, names_file(symbol->module),
+		str_format(text, "%s%s0x%" PRIx64, str_last_part(symbol->module),
 			   *symbol->module ? "+" : "", symbol->offset);
 	if (symbol->file)
 		str_format(text, " (%s:%" PRIu32 ")", symbol->file, symbol->line);

@@ -5,6 +5,7 @@
 #include "report/table/sheet.h"
 
 #include "base/mem.h"
+#include "base/str.h"
 
 #include <string.h>
 
@@ -201,7 +202,7 @@ static void write_side(const struct sheet_page *page, int side, struct sink *sin
 	const char *command = reader_info(asked->reader)->command;
 
 	sink_text(sink, page->sides[1] ? side ? "**B** " : "**A** " : "");
-	sheet_write_markdown(sink, names_file(page->names[side]), SIZE_MAX);
+	sheet_write_markdown(sink, str_last_part(page->names[side]), SIZE_MAX);
 	sink_text(sink, *command ? ": " : "");
 	sheet_write_markdown(sink, command, SIZE_MAX);
 	if (asked->from_given || asked->to_given) {

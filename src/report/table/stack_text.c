@@ -6,6 +6,7 @@
 #include "report/table/stack_text.h"
 
 #include "base/mem.h"
+#include "base/str.h"
 
 #include <inttypes.h>
 
@@ -23,9 +24,9 @@ static void describe_owner(const struct stack_text *text, process_id process, st
 	const struct trace_process *owner = reader_process(text->reader, process);
 
 	if (text->program_only && owner)
-		str_format(ending, "  [%s]", names_file(owner->exe));
+		str_format(ending, "  [%s]", str_last_part(owner->exe));
 	else if (text->several && owner)
-		str_format(ending, "  [%s %" PRIu32 "]", names_file(owner->exe), owner->pid);
+		str_format(ending, "  [%s %" PRIu32 "]", str_last_part(owner->exe), owner->pid);
 	if (text->remark)
 		str_format(ending, "  %s", text->remark);
 }
