@@ -55,6 +55,21 @@ static void describe_place(const struct symbol *symbol, bool brief, struct str *
 		str_format(text, "0x%" PRIx64, symbol->offset);
 }
 
+// Once each. What has no module is code without a file.
+static void keep_module(struct lines *lines, const char *module)
+{
+	size_t i = 0;
+
+	if (!*module)
+		return;
+	while (i < LINES_MODULES_MAX && lines->modules[i] && strcmp(lines->modules[i], module) != 0)
+		i++;
+	if (i == LINES_MODULES_MAX)
+		lines->more_modules = true;
+	else
+		lines->modules[i] = module;
+}
+
 // Counts what has no name or no line as it writes, for the notes at the end of the page. `least` is
 // what the name keeps in any case: 24 columns, or all of a shorter one.
 void lines_write(struct lines *lines, const struct symbol *symbol, enum paper_style style,
@@ -70,7 +85,10 @@ void lines_write(struct lines *lines, const struct symbol *symbol, enum paper_st
 
 	ASSERT(lines->paper);
 	lines->count++;
-	lines->unnamed += !names_is_named(symbol);
+	if (!names_is_named(symbol)) {
+		lines->unnamed++;
+		keep_module(lines, symbol->module);
+	}
 	lines->windows |= str_is_windows_path(symbol->module);
 	// What has no module has no file in which its lines could be.
 	lines->unlined += names_is_named(symbol) && !symbol->line && *symbol->module &&
@@ -171,28 +189,40 @@ void lines_write_callers(struct lines *lines, const struct names_stack *stack, s
 	}
 }
 
+// " (a.so, b.so)", of those that are known; " (a.so, b.so, c.so and others)".
+static void add_modules(const struct lines *lines, struct str *text)
+{
+	for (size_t i = 0; i < LINES_MODULES_MAX && lines->modules[i]; i++)
+		str_format(text, "%s%s", i == 0 ? " (" : ", ", str_last_part(lines->modules[i]));
+	if (lines->modules[0])
+		str_add(text, lines->more_modules ? " and others)" : ")");
+}
+
 // More than a twentieth without names is worth a note, and so is more than half without lines. On
 // Windows names come from another place, so the advice is another.
 void lines_write_notes(struct lines *lines, const char *const *notes, size_t notes_count)
 {
 	struct str text = { 0 };
 
-	ASSERT(lines->paper);
+	ASSERT(lines->paper && lines->unnamed <= lines->count);
 	for (size_t i = 0; i < notes_count; i++)
 		paper_paragraph(lines->paper, PAPER_WARNING, "symbols", notes[i]);
-	if (lines->unnamed * 20 > lines->count)
-		str_format(&text, "%s no name here; %s",
-			   lines->unnamed == 1 ? "one function has" : "many functions have",
+	if (lines->unnamed * 20 > lines->count) {
+		str_format(&text, "%s of %s lines %s no function name", STR_COUNT(lines->unnamed),
+			   STR_COUNT(lines->count), lines->unnamed == 1 ? "has" : "have");
+		add_modules(lines, &text);
+		str_format(&text, ": %s",
 			   lines->windows
 				   ? "what names them is looked for in --symbols and in "
 				     "_NT_SYMBOL_PATH: tidemark symbols --missing lists it"
-				   : "build with -g, install the -dbg or -dbgsym packages of what "
-				     "is shown as module+offset, or try --debuginfod");
-	else if (lines->unlined * 2 > lines->count)
+				   : "install -dbg or -dbgsym packages, build what is yours with "
+				     "-g, or try --debuginfod");
+	} else if (lines->unlined * 2 > lines->count) {
 		str_add(&text,
 			"names come from the symbol tables only; for files, lines and inlined "
 			"functions build with -g, install the -dbg or -dbgsym packages, or try "
 			"--debuginfod");
+	}
 	if (text.length > 0)
 		paper_paragraph(lines->paper, PAPER_DIM, "symbols", str_get(&text));
 	str_fini(&text);

@@ -10,6 +10,8 @@
 #include "report/ask/names.h"
 #include "report/table/paper.h"
 
+enum { LINES_MODULES_MAX = 3 };
+
 // Stacks on paper. Counts what it had no names for.
 struct lines {
 	struct paper *paper;              // borrowed
@@ -18,6 +20,9 @@ struct lines {
 	unsigned callers_max;             // lines below the first; 0: eleven
 	uint64_t unnamed, unlined, count; // frames without function, without line, all
 	bool windows;                     // some of them are of Windows' modules
+	// The first modules of frames without function, and whether there are more. Borrowed.
+	const char *modules[LINES_MODULES_MAX];
+	bool more_modules;
 };
 
 // What is after the figures: one line, with `ending` and a newline.
