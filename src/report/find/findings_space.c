@@ -314,8 +314,9 @@ static void tell_outside(struct findings *findings, const struct findings_kind *
 			  "allocator of its own there, its calls are not recorded on Windows "
 			  "(tidemark.h lets it tell of them)"
 			: "look at the layer of virtual memory; if the program has an allocator of "
-			  "its own there, its symbols (a -dbg package) let tidemark record its "
-			  "calls";
+			  "its own there, tidemark.h lets it tell of its blocks (pools), and one "
+			  "that is known by name (jemalloc, tcmalloc, mimalloc, rpmalloc) is "
+			  "recorded where its symbols are (a -dbg package)";
 	struct finding *finding =
 		findings_add(findings, kind, FINDINGS_CERTAIN, process, outside->stack);
 	bool mostly = outside->heap && outside->runtime_bytes >= outside->bytes / 2;
