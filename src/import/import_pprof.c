@@ -535,6 +535,10 @@ static bool read_profile(struct profile *profile, struct err *err)
 {
 	if (!import_content(profile->work, &profile->content, err))
 		return false;
+	// Of a stream that was cut what is there counts elsewhere; a profile has places and names
+	// behind its samples, so a part that ends between two fields would have none.
+	if (source_cut(profile->work->source))
+		return err_set(err, ERR_FORMAT, "it is damaged, or cut");
 	read_tables(profile);
 	if (!profile->damaged && !find_values(profile, err))
 		return false;

@@ -226,9 +226,10 @@ def what_is_no_heap_profile_says_so():
     run("export", "pass.tide", "--format", "pprof", "-o", "pass.pb.gz")
     with open("pass.pb.gz", "rb") as file:
         content = file.read()
-    with open("cut.pb.gz", "wb") as file:
-        file.write(content[:len(content) // 2])
-    assert "damaged" in refused("import", "cut.pb.gz", "-o", "x.tide", code=3)
+    for kept in (len(content) // 2, len(content) - 4):  # the second ends behind the last field
+        with open("cut.pb.gz", "wb") as file:
+            file.write(content[:kept])
+        assert "damaged" in refused("import", "cut.pb.gz", "-o", "x.tide", code=3), kept
     # A profile of what was allocated alone.
     parts = ((1, b"\x08\x01\x10\x02"), (2, b"\x12\x01\x05"), (6, b""), (6, b"alloc_space"), (6, b"bytes"))
     with open("allocs.pb", "wb") as file:
