@@ -197,7 +197,7 @@ def a_trace_that_is_cut_anew_is_sent_whole():
 @test
 def a_rotated_trace_is_gone_on_with():
     with Collector() as collector:
-        process = record("--rotate", "300ms", operations="200000", pause="5000")
+        process = record("--rotate", "300ms", operations="400000", pause="5000")
         sending = subprocess.Popen([TIDEMARK, "push", pid_of(process), "--every", "200ms", "--to", collector.place],
                                    env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         wait_for(collector.taken, "a message")
@@ -206,8 +206,8 @@ def a_rotated_trace_is_gone_on_with():
         sending.send_signal(signal.SIGCONT)
         said = sending.communicate()[1]
         equal((0, ""), (sending.returncode, said))
-        check(os.path.exists("live.3.tide"))
-        check(200000 <= collector.sums()[0] < 201000, collector.sums())
+        check(os.path.exists("live.2.tide"))  # on a busy machine a part takes a second
+        check(400000 <= collector.sums()[0] < 401000, collector.sums())
 
 
 @test
