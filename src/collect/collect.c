@@ -6,6 +6,11 @@
 // that a pass of a millisecond has more than 1,024 events, the sleep is chosen so that the next
 // pass has some 16,384: after 20,000 events in 2 ms, 2 ms * 16,384 / 20,000 = 1.6 ms. A guest whose
 // ring is half full rings the bell, which ends the sleep at once.
+//
+// A guest under a system-call filter cannot ring: a thread whose ring is full spins until the next
+// pass. So one that does anything is looked at each millisecond, and one that has been quiet for 32
+// passes as any other. Its children have spare lanes, which a pass makes free again, and are looked
+// for in /proc while they live: where one was forked lately, quiet is 10 seconds.
 #include "collect/collect.h"
 
 #include "base/mem.h"
@@ -36,6 +41,8 @@ enum {
 	SLEEP_MAX_NS = 20000000,
 	SLEEP_HELD_NS = 2000000,
 	SLEEP_STOPPED_NS = 50000000,
+	SEALED_PASSES = 32,          // without an event until a sealed process is left to itself,
+	SEALED_FORKS_PASSES = 10000, // and where children were forked
 	FLUSH_NS = 1000000000,
 	LOOKS_MAX = 8,               // in a pass, until
 	LOOK_BYTES_MAX = 1 << 16,    // at most so much was written between two
@@ -82,7 +89,10 @@ struct collector {
 	uint64_t flush_ns;          // when to flush next
 	uint64_t look_ns, since_ns; // the last pass, and how long behind another
 	bool alone;                 // no process had two busy lanes there
-	bool sealed;                // one cannot ring the bell
+	bool sealed;                // one cannot ring the bell,
+	bool swept;                 // and one of them has asked for lanes
+	unsigned sealed_passes;     // how many more it is looked at each millisecond
+	uint64_t claims;            // by children of sealed ones, that were seen
 	unsigned idle_passes;
 	uint64_t pace_ns, pace_cpu_ns, pace_events; // when it was looked at last, and since then
 	unsigned pace_times;
@@ -298,7 +308,7 @@ static void take_seen(struct collector *collector, struct image *image, bool loo
 	collector->sealed |= !image->final && atomic_load(&image->share.segment->sealed);
 	if (image->notes_read)
 		notes_reader_check_children(image);
-	image_sweep(image);
+	collector->swept |= image_sweep(image);
 	merge_add(&collector->merge, image);
 }
 
@@ -385,7 +395,7 @@ static uint64_t pass(struct collector *collector)
 	collector->since_ns = look_ns - collector->look_ns;
 	collector->look_ns = look_ns;
 	collector->alone = true;
-	collector->sealed = false;
+	collector->sealed = collector->swept = false;
 	collector->looked = !collector->held;
 	if (collector->looked)
 		look(collector);
@@ -441,6 +451,26 @@ static uint64_t dense_sleep(const struct collector *collector, uint64_t events)
 	return sleep_ns < SLEEP_DENSE_NS ? sleep_ns : SLEEP_DENSE_NS;
 }
 
+// Whether a sealed process may be about to fill its ring, or to fork.
+//
+// See the head. Those that are quiet are slept through as all others are.
+static bool sealed_is_busy(struct collector *collector, uint64_t events)
+{
+	uint64_t claims = collector->process_list.spares.claims;
+
+	ASSERT(claims >= collector->claims);
+	if (!collector->sealed)
+		return false;
+	if (claims > collector->claims)
+		collector->sealed_passes = SEALED_FORKS_PASSES;
+	else if ((events > 0 || collector->swept) && collector->sealed_passes < SEALED_PASSES)
+		collector->sealed_passes = SEALED_PASSES;
+	else if (collector->sealed_passes > 0)
+		collector->sealed_passes--;
+	collector->claims = claims;
+	return collector->sealed_passes > 0;
+}
+
 // How long to sleep if no bell rings.
 //
 // See the head; held, sealed and ending recordings have their own.
@@ -451,10 +481,8 @@ static uint64_t next_sleep(struct collector *collector, uint64_t events)
 	// Who has begun may let others begin: with a nap each time, hundreds would take long.
 	if (collector->began)
 		return 0;
-	// A system-call filter keeps it from the futex by which a bell is rung: so it is asked each
-	// millisecond whether its ring fills.
-	if (collector->sealed) // no process there can wake us
-		return SLEEP_MIN_NS;
+	if (sealed_is_busy(collector, events))
+		return collector->sleep_ns = SLEEP_MIN_NS;
 	if (collector->idle_passes > 0 && !collector->options->until_idle)
 		return SLEEP_END_NS; // the launcher waits for the end
 	if (events >= DENSE_EVENTS && collector->alone)

@@ -601,13 +601,13 @@ void image_event_pass(struct image *image, struct image_event *event)
 }
 
 // A thread number is exchanged only if it is still the one that was asked about.
-void image_sweep(struct image *image)
+bool image_sweep(struct image *image)
 {
 	struct segment *segment = image->share.segment;
 	uint32_t count;
 
 	if (segment == NULL || atomic_load(&segment->sweep) == 0)
-		return;
+		return false;
 	count = atomic_load(&segment->lanes_count);
 	// In another namespace its threads have other numbers.
 	for (uint32_t i = 1; i < count && i < SEGMENT_LANES_MAX; i++) {
@@ -619,4 +619,5 @@ void image_sweep(struct image *image)
 			atomic_compare_exchange_strong(tid, &was, 0);
 	}
 	atomic_store(&segment->sweep, 0);
+	return true;
 }

@@ -257,5 +257,6 @@ void image_event_pass(struct image *image, struct image_event *event);
 // Note in the trace that `stream` cannot be understood from here on.
 void image_break_lane(struct stream *stream);
 
-// Free the lanes of threads that have ended, if the image asks for it: it is sealed.
-void image_sweep(struct image *image);
+// Free the lanes of threads that have ended, if the image asks for it: it is sealed. False: it does
+// not.
+bool image_sweep(struct image *image);

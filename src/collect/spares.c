@@ -115,6 +115,7 @@ static void arrive(struct spares *spares, struct process_list *process_list, str
 	atomic_store(&segment->claim, SEGMENT_CLAIM_SEEN);
 	spare->taken = true;
 	spare->pool->taken++;
+	spares->claims++;
 	arrival->time_ns = claimed.time_ns < now_ns ? claimed.time_ns : now_ns;
 	arrival->tick_ns = arrival->time_ns; // a fork of its parent holds the order for it
 	arrival->image = spare->image;

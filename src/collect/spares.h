@@ -40,6 +40,7 @@ struct spare_pool {
 struct spares {
 	struct door *door; // borrowed; NULL: it is closed
 	struct spare_pool *pools;
+	uint64_t claims; // how many there were
 };
 
 void spares_fini(struct spares *spares); // accepts { 0 }
