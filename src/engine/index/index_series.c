@@ -11,6 +11,7 @@
 #include "engine/index/index_ages.h"
 #include "engine/index/index_scan.h"
 #include "engine/index/index_tables.h"
+#include "os/thread.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -87,6 +88,7 @@ bool index_collect(struct index *index, struct index_clock *clock, const struct 
 
 struct series {
 	struct window *window;
+	pthread_mutex_t *lock; // NULL, or what two threads ask the window under
 	struct buckets_axis axis;
 	struct buckets_row *rows;
 	size_t rows_count;
@@ -108,9 +110,14 @@ static void note_fall(struct series *series, uint64_t step, uint64_t bytes, stru
 static void rise(const struct series *series, uint64_t step, struct buckets_row *row,
 		 uint64_t bytes)
 {
-	if (series->fall_row == row && series->fall_step + 1 == step && series->window &&
-	    window_edge_splits(series->window, step))
-		bytes += series->fall_bytes;
+	if (series->fall_row == row && series->fall_step + 1 == step && series->window) {
+		if (series->lock)
+			pthread_mutex_lock(series->lock);
+		if (window_edge_splits(series->window, step))
+			bytes += series->fall_bytes;
+		if (series->lock)
+			pthread_mutex_unlock(series->lock);
+	}
 	buckets_fell(row, bytes);
 }
 
@@ -187,38 +194,157 @@ static __attribute__((aligned(64))) void series_run(void *context, const struct 
 		note_op(series, scan, run, run->count - 1);
 }
 
+// The steps of some buckets, from `first` on and before `end`, which a thread goes through.
+struct part {
+	struct series series;
+	struct index_scan scan;
+	size_t first, end;
+	struct err err;
+	bool ok;
+};
+
+// The level that a later part begins with, as it does not know it yet: so high that nothing brings
+// it below zero.
+static const struct heap_amount unknown_level = { UINT64_C(1) << 62, UINT64_C(1) << 62 };
+
+static void begin_part(struct part *part, const struct window_sums *to,
+		       const struct heap_amount *levels)
+{
+	struct series *series = &part->series;
+
+	ASSERT(part->first < part->end && part->end <= to->count);
+	series->rows = mem_alloc(to->groups_count + 1, sizeof *series->rows);
+	series->rows_count = to->groups_count;
+	series->at = part->first;
+	for (size_t g = 0; g < to->groups_count; g++) {
+		buckets_begin(&series->rows[g], to->buckets + g * to->count + part->first,
+			      levels ? levels[g] : unknown_level);
+		series->rows[g].at = part->first;
+	}
+}
+
+static void *scan_part(void *context)
+{
+	struct part *part = context;
+	const struct buckets_axis until = { .count = part->end };
+
+	part->scan.context = &part->series;
+	part->ok = index_scan(&part->scan, &part->err);
+	for (size_t g = 0; part->ok && g < part->series.rows_count; g++)
+		buckets_end(&part->series.rows[g], &until);
+	return NULL;
+}
+
+// The first part of a window that is worth two ends with the bucket that the middle step is in, or
+// before it, if that is the last one.
+static bool cut(struct part parts[2], struct index_clock *clock)
+{
+	enum { BLOCKS_MIN = 4 };
+	struct err *err = &parts[1].err; // who goes through the steps meets it again
+	struct index_scan *scan = &parts[0].scan;
+	const struct buckets_axis *axis = &parts[0].series.axis;
+	uint64_t steps = scan->to - scan->from, time_ns, edge;
+	size_t bucket;
+
+	if (steps >> scan->index->shape.block_log2 < BLOCKS_MIN || axis->count < 2 ||
+	    !index_clock_time(clock, scan->index, scan->from + steps / 2, &time_ns, err))
+		return false;
+	bucket = buckets_find(axis, time_ns) + 1;
+	bucket -= bucket == axis->count;
+	// The last time that is not in it yet.
+	time_ns =
+		(uint64_t)((unsigned __int128)(axis->to_ns - axis->from_ns) * bucket / axis->count);
+	if (!index_clock_edge(clock, scan->index, axis->from_ns + time_ns, &edge, err) ||
+	    edge <= scan->from || edge >= scan->to)
+		return false;
+	index_scan_prepare(scan);
+	parts[1] = parts[0];
+	parts[0].scan.to = parts[1].scan.from = edge;
+	parts[0].end = parts[1].first = bucket;
+	return true;
+}
+
+// The later part's buckets, once it is known what they begin with.
+static void lift(const struct part parts[2], const struct window_sums *to)
+{
+	for (size_t g = 0; g < to->groups_count; g++) {
+		struct heap_amount level = parts[0].series.rows[g].level;
+		struct window_bucket *buckets = to->buckets + g * to->count;
+
+		level.bytes -= unknown_level.bytes;
+		level.count -= unknown_level.count;
+		for (size_t i = parts[1].first; i < parts[1].end; i++) {
+			buckets[i].bytes_peak += level.bytes;
+			buckets[i].bytes_low += level.bytes;
+			buckets[i].count_peak += level.count;
+			buckets[i].bytes_end += level.bytes;
+			buckets[i].count_end += level.count;
+		}
+	}
+}
+
+// Both at once, or the whole, if it was not cut.
+static bool scan_parts(struct part parts[2], bool two, const struct window_sums *to,
+		       struct err *err)
+{
+	struct thread *thread = NULL;
+
+	if (two)
+		begin_part(&parts[1], to, NULL);
+	if (two)
+		thread = thread_start(scan_part, &parts[1]);
+	scan_part(&parts[0]);
+	if (two && !thread)
+		scan_part(&parts[1]);
+	thread_join(thread);
+	for (int i = 0; i <= two; i++) {
+		if (parts[i].ok)
+			continue;
+		*err = parts[i].err;
+		return false;
+	}
+	if (two)
+		lift(parts, to);
+	return true;
+}
+
 // The levels at the window's left edge, and on top of these each step of the window, by the time
-// that it has. A group without a step keeps its level in all buckets.
-bool index_series(struct index *index, struct index_clock *, const struct window_query *query,
+// that it has. A group without a step keeps its level in all buckets. Two threads go through a
+// window of some length, one of them through the later half, without knowing its levels.
+bool index_series(struct index *index, struct index_clock *clock, const struct window_query *query,
 		  const struct window_sums *to, struct err *err)
 {
-	struct series series = { .window = to->window,
-				 .axis = { query->from_ns, query->to_ns, to->count } };
-	size_t groups_count = to->groups_count;
+	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	struct index_groups groups;
-	struct index_scan scan = { .index = index,
-				   .groups = &groups,
-				   .from = query->from,
-				   .to = query->to,
-				   .groups_count = (uint32_t)groups_count,
-				   .context = &series,
-				   .visit = series_step,
-				   .visit_run = series_run };
+	struct part parts[2] = {
+		{ .series = { .window = to->window,
+			      .lock = &lock,
+			      .axis = { query->from_ns, query->to_ns, to->count } },
+		  .scan = { .index = index,
+			    .groups = &groups,
+			    .from = query->from,
+			    .to = query->to,
+			    .groups_count = (uint32_t)to->groups_count,
+			    .visit = series_step,
+			    .visit_run = series_run },
+		  .end = to->count }
+	};
 	struct heap_amount *levels;
-	bool ok;
+	bool ok, two = false;
 
 	ASSERT(to->count > 0);
 	ASSERT(query->from <= query->to);
 	index_groups_init(&groups, index, query);
-	series.rows = mem_alloc(groups_count + 1, sizeof *series.rows);
-	series.rows_count = groups_count;
-	levels = index_scan_levels(index, query, query->from, groups_count, err);
-	for (size_t g = 0; levels && g < groups_count; g++)
-		buckets_begin(&series.rows[g], to->buckets + g * to->count, levels[g]);
-	ok = levels && index_scan(&scan, err);
-	for (size_t g = 0; ok && g < groups_count; g++)
-		buckets_end(&series.rows[g], &series.axis);
-	MEM_FREE(levels, series.rows);
+	levels = index_scan_levels(index, query, query->from, to->groups_count, err);
+	ok = levels != NULL;
+	if (ok) {
+		two = cut(parts, clock);
+		begin_part(&parts[0], to, levels);
+		ok = scan_parts(parts, two, to, err);
+	}
+	if (two)
+		index_scan_fini(&parts[0].scan);
+	MEM_FREE(levels, parts[0].series.rows, parts[1].series.rows);
 	index_groups_fini(&groups);
 	return ok;
 }
