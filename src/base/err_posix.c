@@ -2,9 +2,16 @@
 // (The one of POSIX returns a number.)
 #include "base/err.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 const char *err_text(int number, char *buffer, size_t size)
 {
-	return strerror_r(number, buffer, size);
+	char text[64];
+
+	if (number != EMFILE)
+		return strerror_r(number, buffer, size);
+	snprintf(buffer, size, "%s (ulimit -n)", strerror_r(number, text, sizeof text));
+	return buffer;
 }

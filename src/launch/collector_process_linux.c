@@ -30,6 +30,9 @@ enum {
 	COLLECTOR_PROCESS_ABOVE_FD = 6
 };
 
+// As many descriptors as recording one process takes, and a few to open files with.
+enum { COLLECTOR_PROCESS_FDS_MIN = 16 };
+
 // How long it may take to end.
 enum {
 	COLLECTOR_PROCESS_NAP_MS = 2,
@@ -37,18 +40,20 @@ enum {
 	COLLECTOR_PROCESS_KILLED_NAPS = 500,
 };
 
-static void collector_process_arrange(int output_fd, int report_fd, int before_fd)
+// All copies first, above the numbers that are to be filled; then each into its place. False, with
+// errno, and as they were: there is no room for the copies.
+static bool collector_process_arrange(int output_fd, int report_fd, int before_fd)
 {
-	// All copies first, above the numbers that are to be filled; then each into its place.
 	int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
 	int output = fcntl(output_fd, F_DUPFD_CLOEXEC, COLLECTOR_PROCESS_ABOVE_FD);
 	int report = fcntl(report_fd, F_DUPFD_CLOEXEC, COLLECTOR_PROCESS_ABOVE_FD);
-
 	int before = before_fd < 0 ? -1
 				   : fcntl(before_fd, F_DUPFD_CLOEXEC, COLLECTOR_PROCESS_ABOVE_FD);
 
 	ASSERT(output_fd >= 0 && report_fd >= 0);
-	for (int fd = 0; fd < 3 && nowhere >= 0; fd++)
+	if (nowhere < 0 || output < 0 || report < 0 || (before_fd >= 0 && before < 0))
+		return false;
+	for (int fd = 0; fd < 3; fd++)
 		dup2(nowhere, fd);
 	dup3(output, COLLECTOR_PROCESS_OUTPUT_FD, O_CLOEXEC);
 	dup3(report, COLLECTOR_PROCESS_REPORT_FD, O_CLOEXEC);
@@ -56,6 +61,23 @@ static void collector_process_arrange(int output_fd, int report_fd, int before_f
 	if (before >= 0)
 		dup3(before, COLLECTOR_PROCESS_BEFORE_FD, O_CLOEXEC);
 	close_range(COLLECTOR_PROCESS_ABOVE_FD, ~0u, 0);
+	return true;
+}
+
+// What the launcher handed down may have left less room than the limit says.
+static bool collector_process_take(const struct collect_options *options, int report_fd,
+				   struct err *err)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < COLLECTOR_PROCESS_FDS_MIN)
+		return err_set(err, ERR_LIMIT,
+			       "the number of open files is limited to %llu (ulimit -n, "
+			       "RLIMIT_NOFILE); recording one process needs at least %d",
+			       (unsigned long long)limit.rlim_cur, COLLECTOR_PROCESS_FDS_MIN);
+	if (!collector_process_arrange(options->output_fd, report_fd, options->before_fd))
+		return err_errno(err, errno, "cannot copy a descriptor");
+	return true;
 }
 
 // No handler and no mask of anybody: who wants to end the collector may.
@@ -134,7 +156,10 @@ _Noreturn static void collector_process_child(const struct collect_options *opti
 	collector_process_leave_group();
 	collector_process_reset_signals();
 	collector_process_raise_limits();
-	collector_process_arrange(options->output_fd, report_fd, options->before_fd);
+	if (!collector_process_take(options, report_fd, &err)) {
+		collector_process_tell(report_fd, COLLECT_STOPPED, 0, err.text);
+		_exit(3);
+	}
 	mem_say_by(collector_process_say_last); // its stderr is /dev/null
 	own.output_fd = COLLECTOR_PROCESS_OUTPUT_FD;
 	own.report_fd = COLLECTOR_PROCESS_REPORT_FD;

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -135,5 +136,7 @@ void starter_cancel(struct starter *starter)
 	close(starter->go_fd);
 	close(starter->error_fd);
 	starter->go_fd = starter->error_fd = -1;
+	// It is not the program yet. It ends by itself, but not while another process has our end.
+	kill(starter->pid, SIGKILL);
 	starter_reap(starter);
 }

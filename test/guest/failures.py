@@ -2,6 +2,7 @@
 """When we fail, the program does not: it runs on, and the trace is whole up to there."""
 # timeout: 240
 # parallel: yes
+import contextlib
 import json
 import os
 import re
@@ -266,7 +267,7 @@ def the_programs_limits_are_not_the_collectors():
     check(heap["allocations"] > 131072, heap)
 
 
-def limited(which, most, command):
+def limited(which, most, command, **more):
     """Under a limit that cannot be raised again: who may do so would not be limited."""
     with open("/proc/self/status", encoding="ascii") as status:
         may = int(re.search(r"CapEff:\s*(\w+)", status.read()).group(1), 16)
@@ -276,7 +277,7 @@ def limited(which, most, command):
             raise Skip("needs setpriv, to give a right away")
     return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
                           timeout=PATIENCE_SECONDS,
-                          preexec_fn=lambda: resource.setrlimit(which, (most, most)))
+                          preexec_fn=lambda: resource.setrlimit(which, (most, most)), **more)
 
 
 @test
@@ -318,6 +319,24 @@ def a_limit_that_leaves_no_room_for_the_recorder_is_named_with_how_high_it_must_
         equal(0, ended.returncode, f"exit code with what it needs ({ended.stderr})")
         check("1 process, 0 events lost" in ended.stderr, ended.stderr)
         os.remove("t.tide")
+
+
+@test
+def too_few_descriptors_are_named_and_nothing_hangs_or_is_written_elsewhere():
+    """From three that are free on, as one loads libraries; those handed down are not the trace's."""
+    recorded = []
+    for handed in (0, 30):
+        with contextlib.ExitStack() as stack:
+            held = [stack.enter_context(open(f"held{i}", "w+b")) for i in range(handed)]
+            last = max([2, *(file.fileno() for file in held)])
+            for most in range(last + 4, last + 18):
+                ended = limited(resource.RLIMIT_NOFILE, most, [TIDEMARK, "record", "-f", "-o", "t.tide", "true"],
+                                pass_fds=[file.fileno() for file in held])
+                check(ended.returncode == 0 or "ulimit -n" in ended.stderr, (most, ended))
+                recorded.append("1 process, 0 events lost" in ended.stderr)
+            equal([0] * handed, [os.path.getsize(f"held{i}") for i in range(handed)], "sizes of other files")
+        check(recorded[-1] and not recorded[0], (handed, recorded))
+        recorded.clear()
 
 
 @test
