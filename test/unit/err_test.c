@@ -23,6 +23,18 @@ TEST(err_errno_says_what_the_system_said)
 	CHECK_STR("cannot open app.tide: No such file or directory", err.text);
 }
 
+#ifndef _WIN32
+TEST(err_errno_says_which_limit_to_change)
+{
+	struct err err = { 0 };
+
+	err_errno(&err, EMFILE, "cannot make a pipe");
+	CHECK_STR("cannot make a pipe: Too many open files (ulimit -n)", err.text);
+	err_errno(&err, EAGAIN, "cannot start a process");
+	CHECK(strstr(err.text, "ulimit -u, pids.max") != NULL);
+}
+#endif
+
 TEST(err_wrap_puts_the_context_in_front_and_keeps_the_kind)
 {
 	struct err err = { 0 };
