@@ -26,6 +26,11 @@ struct notes {
 	size_t count, capacity;
 };
 
+// A row of which nothing ends, but with its process: its last beginning, and the first such end.
+struct rising {
+	uint64_t last, until;
+};
+
 // All rows of one depth and phase, found in one pass over the window's allocations. Two rows of one
 // group differ by their type, so each group has a chain of rows.
 struct scan {
@@ -40,6 +45,8 @@ struct scan {
 	struct notes changes;   // of levels; what is there when the window begins: at step 0
 	struct notes lifetimes; // of allocations that a call ended in the window
 	size_t *ends;           // by index in `rows`; see by_row
+	struct rising *rising;  // by index in `rows`, in place of changes; NULL: they are noted
+	bool falls;             // and they must be, for a level falls before it rises again
 };
 
 // Whether allocations of the type are in the row, by its own key and those above it.
@@ -101,6 +108,29 @@ static void add_times(struct scan *scan, uint32_t at, const struct window_alloca
 	note(&scan->lifetimes, at, allocation->end_ns - allocation->begin_ns, 0);
 }
 
+// What only rises is at its peak with each beginning, and nothing is noted. False: it does not, or
+// beginnings do not come in their order.
+static bool rise(struct scan *scan, uint32_t at, const struct window_allocation *allocation,
+		 uint64_t begin)
+{
+	struct window_detail *detail = &scan->table->rows[scan->rows[at]].detail;
+	struct rising *rising = &scan->rising[at];
+
+	ASSERT(at < scan->rows_count);
+	if (begin < rising->last || begin >= rising->until || scan->lifetimes.count > 0)
+		return false;
+	rising->last = begin;
+	if (allocation->end < rising->until)
+		rising->until = allocation->end;
+	detail->peak_bytes += allocation->cell.size;
+	detail->most_count++;
+	if (allocation->cell.size > 0 || begin == 0) {
+		detail->peak_count = detail->most_count;
+		detail->peak_edge = begin + 1;
+	}
+	return true;
+}
+
 // What is there when the window begins goes up at step 0, before all others.
 static bool take_allocation(void *context, const struct window_allocation *allocation)
 {
@@ -117,6 +147,12 @@ static bool take_allocation(void *context, const struct window_allocation *alloc
 		// Outstanding still, but of a process that was gone before the window.
 		if (allocation->end < scan->query.from)
 			continue;
+		if (scan->rising) {
+			scan->falls = !rise(scan, at - 1, allocation, begin);
+			if (scan->falls)
+				return false;
+			continue;
+		}
 		add_change(scan, at - 1, begin, allocation->cell.size, true);
 		if (allocation->end < scan->query.to)
 			add_change(scan, at - 1, allocation->end, allocation->cell.size, false);
@@ -241,10 +277,30 @@ static uint32_t group_of_rows(void *context, const struct window_cell *cell)
 	return group < scan->groups && scan->first[group] ? group : WINDOW_SKIP;
 }
 
+// Rows are as they are before anything is known of them; nothing is noted. True: of none of them
+// anything was freed.
+static bool begin_rows(struct scan *scan)
+{
+	bool rise = true;
+
+	for (size_t i = 0; i < scan->rows_count; i++) {
+		struct table_row *row = &scan->table->rows[scan->rows[i]];
+
+		row->detail = (struct window_detail){ .group = row->group,
+						      .peak_edge = scan->query.from,
+						      .first_ns = UINT64_MAX };
+		row->detailed = true;
+		rise = rise && window_freed(&row->sums).count == 0;
+	}
+	scan->changes.count = scan->lifetimes.count = 0;
+	return rise;
+}
+
 // Rows of a depth and phase, of one type or impact each.
 // `first` and `next` chain the rows of each group: next[i] is the row before row i, + 1; 0 ends it.
 //
-// The engine passes over the groups that none of these rows is of.
+// The engine passes over the groups that none of these rows is of. Where nothing seems to fall,
+// changes are noted only if something does.
 static bool scan_rows(struct table *table, size_t depth, const struct table_phase *phase,
 		      const uint32_t *rows, size_t count, struct err *err)
 {
@@ -265,12 +321,8 @@ static bool scan_rows(struct table *table, size_t depth, const struct table_phas
 			scan.groups = table->rows[rows[i]].group + (size_t)1;
 	scan.first = mem_alloc(scan.groups, sizeof *scan.first);
 	for (size_t i = 0; i < count; i++) {
-		struct table_row *row = &table->rows[rows[i]];
+		const struct table_row *row = &table->rows[rows[i]];
 
-		row->detail = (struct window_detail){ .group = row->group,
-						      .peak_edge = scan.query.from,
-						      .first_ns = UINT64_MAX };
-		row->detailed = true;
 		scan.next[i] = scan.first[row->group];
 		scan.first[row->group] = (uint32_t)i + 1;
 		scan.query.walk_types |= table_row_types(table, row);
@@ -278,15 +330,27 @@ static bool scan_rows(struct table *table, size_t depth, const struct table_phas
 	query = scan.query;
 	query.group = group_of_rows;
 	query.context = &scan;
+	if (begin_rows(&scan)) {
+		scan.rising = mem_alloc(count, sizeof *scan.rising);
+		for (size_t i = 0; i < count; i++)
+			scan.rising[i].until = UINT64_MAX;
+	}
 	good = window_walk(table->asked->window, &query, take_allocation, &scan, err);
-	find_peaks(&scan);
+	if (good && scan.falls) {
+		begin_rows(&scan);
+		mem_free(scan.rising);
+		scan.rising = NULL;
+		good = window_walk(table->asked->window, &query, take_allocation, &scan, err);
+	}
+	if (!scan.rising)
+		find_peaks(&scan);
 	find_lifetimes(&scan);
 	for (size_t i = 0; i < count; i++)
 		// No allocation of it began in the window: that the time is not known says
 		// table_cell.
 		if (table->rows[rows[i]].detail.first_ns == UINT64_MAX)
 			table->rows[rows[i]].detail.first_ns = 0;
-	MEM_FREE(scan.first, scan.next, scan.ends);
+	MEM_FREE(scan.first, scan.next, scan.ends, scan.rising);
 	return good;
 }
 
