@@ -142,7 +142,7 @@ static bool attacher_ask(struct attacher *attacher, struct tracee_loan *loan, co
 	       attacher_call(attacher, loan, ATTACH_END, NULL);
 }
 
-// One thread, whichever can be stopped. *there: the process has any.
+// One thread, whichever can be stopped. *there: any of its threads has not ended.
 // Whichever stands first: the call needs a thread, and it does not matter where that is, as the
 // recorder's own code calls nothing of the program's.
 static bool attacher_stop_any(const struct attacher *attacher, struct tracee *tracee, bool *there)
@@ -152,10 +152,9 @@ static bool attacher_stop_any(const struct attacher *attacher, struct tracee *tr
 	bool stopped = false;
 	struct err err;
 
-	*there = count > 0;
-
 	for (size_t i = 0; i < count && !stopped; i++)
 		stopped = tracee_stop_one(tracee, attacher->pid, list[i], &err);
+	*there = stopped || tracee_lives(attacher->pid);
 	mem_free(list);
 	return stopped;
 }

@@ -296,7 +296,7 @@ static bool attacher_find_thread(const struct attacher *attacher, struct tracee 
 		mem_free(list);
 		if (found || err->kind != ERR_NONE)
 			return found;
-		if (count == 0)
+		if (!tracee_lives(attacher->pid))
 			return err_set(err, ERR_IO, "process %d has ended", (int)attacher->pid);
 		now_sleep(ATTACHER_NAP_NS);
 	}

@@ -135,6 +135,23 @@ static char tracee_state(pid_t tid)
 	return state ? *state : '\0';
 }
 
+static bool tracee_has_ended(char state)
+{
+	return state == 'Z' || state == 'X' || !state;
+}
+
+bool tracee_lives(pid_t pid)
+{
+	size_t count;
+	pid_t *list = tracee_list(pid, &count);
+	bool lives = false;
+
+	for (size_t i = 0; i < count && !lives; i++)
+		lives = !tracee_has_ended(tracee_state(list[i]));
+	mem_free(list);
+	return lives;
+}
+
 // TRACEE_NOTHING: for so long it did not come out of the kernel.
 static enum tracee_report tracee_await_for(pid_t tid, int *status, uint64_t held_max_ns)
 {
@@ -146,7 +163,7 @@ static enum tracee_report tracee_await_for(pid_t tid, int *status, uint64_t held
 	while ((report = tracee_look(tid, status)) == TRACEE_NOTHING && held_ns <= held_max_ns) {
 		char state = nap_ns < TRACEE_NAP_LONG_NS ? 'R' : tracee_state(tid);
 
-		if (state == 'Z' || state == 'X' || !state)
+		if (tracee_has_ended(state))
 			return TRACEE_ENDED;
 		held_ns = state == 'D' ? held_ns + nap_ns : 0;
 		now_sleep(nap_ns);
@@ -206,7 +223,7 @@ static bool tracee_seize(struct tracee *tracee, pid_t tid, struct err *err)
 		char state = tracee_state(tid);
 
 		thread->gone = true;
-		return number == ESRCH || state == 'Z' || state == 'X' || !state ||
+		return number == ESRCH || tracee_has_ended(state) ||
 		       attachable_refused(tracee->pid, number, err);
 	}
 	if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) != 0)

@@ -64,6 +64,10 @@ bool tracee_bury(pid_t tid);
 // The ids of the process's threads: *count of them, to be freed. NULL: there is no such process.
 pid_t *tracee_list(pid_t pid, size_t *count);
 
+// Whether any of its threads has not ended. A process that was killed is listed, with its threads,
+// until its parent waits for it.
+bool tracee_lives(pid_t pid);
+
 // A process that was seized and is in its exec comes to its first instruction, and gets no
 // signal until it departs. False: it has ended, or something else has come between.
 bool tracee_arrive(struct tracee *tracee, pid_t pid, struct err *err);

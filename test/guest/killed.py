@@ -179,6 +179,8 @@ def attached(action, moment, _):
         ended(recording, f"the recording of a process that {action} at {moment}")
     else:
         ended(recording, f"the recording of a process whose first thread {action} at {moment}")
+    # Its parent has not waited for it, so it is in /proc: that it has ended is seen, and not tried again.
+    check(action != "kills" or calls() < moment // 2 + 50, f"calls of ptrace, killed at {moment}: {calls()}")
     if action == "leaves" or 2 * calls() < moment:
         program.kill()
     ended(program, f"a process that {action} at {moment}")
