@@ -108,9 +108,12 @@ def page_tables_of(pid):
         return int(re.search(r"^VmPTE:\s+(\d+) kB", status.read(), re.M)[1])
 
 
+# A busy machine may have taken the processor from a thread in malloc at each of thirty stops.
+UNREAD = "in its allocator whenever it was stopped"
+
+
 def unread(answer):
-    """A busy machine may have taken the processor from a thread in malloc at each of thirty stops."""
-    return any("in its allocator whenever it was stopped" in line for line in answer["trace"]["warnings"])
+    return any(UNREAD in line for line in answer["trace"]["warnings"])
 
 
 def check_whole(trace, kept=0, known=True, least=1000):
@@ -133,13 +136,15 @@ def check_whole(trace, kept=0, known=True, least=1000):
 def twenty_times_in_a_row_nothing_is_lost_and_nothing_stays():
     running = looping()
     before = code_of(running.pid)
-    stops = []
+    stops, unread_rounds = [], 0
     for number in range(ROUNDS):
         # What is looked at below has some thousand blocks.
         ended = attach_until(running, "50ms", 1000 if number % 4 == 0 else -1, f"{number}.tide")
         check(", 0 events lost" in ended.err, ended.err)
-        check(re.search(r"for [\d.]+ (ms|us|s) while it loaded the recorder, and (all )?for "
-                        r"[\d.]+ (ms|us|s) while its [\d,]+ blocks were read", ended.err), ended.err)
+        check(re.search(r"for [\d.]+ (ms|us|s) while it loaded the recorder", ended.err), ended.err)
+        was_read = re.search(r"and (all )?for [\d.]+ (ms|us|s) while its [\d,]+ blocks were read", ended.err)
+        unread_rounds += not was_read
+        check(was_read or UNREAD in ended.err, ended.err)
         match = re.search(r"stood still for ([\d.]+) (ms|us|s) at most", ended.err)
         check(match, ended.err)
         stops.append(float(match[1]) * {"us": 0.001, "ms": 1, "s": 1000}[match[2]])
@@ -147,6 +152,7 @@ def twenty_times_in_a_row_nothing_is_lost_and_nothing_stays():
         code = len(re.findall(r"r-xp 00000000 00:00 0 *$", maps_of(running.pid), re.M))
         check(code <= 2 * 2, f"{code} stretches of code of ours are left")
         check("memfd:tidemark" not in maps_of(running.pid), "the recorder's memory is still there")
+    check(unread_rounds < ROUNDS, "blocks were read in no round")
     # The program's threads take all processors, so that to count takes time.
     check(running.end(7).endswith(" 0 wrong\n"), "the program was disturbed")
     for number in range(0, ROUNDS, 4):
@@ -248,7 +254,7 @@ def duration_ends_the_recording_of_a_program_that_record_starts():
     for duration in ("300ms", "3s", "30s"):  # others may have the processor meanwhile
         running = Running([TIDEMARK, "record", "-o", "t.tide", "-f", "--duration", duration, "--",
                            program("attached"), "2", "10"]).ready()
-        closed("t.tide")
+        closed("t.tide", events=False)  # there may be millions
         equal(None, running.process.poll(), "the program runs on")
         running.end(7)
         allocations = report()["heap"]["allocations"]

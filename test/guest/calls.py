@@ -128,11 +128,14 @@ def each_call_belongs_to_the_library_whose_code_it_is():
 @test
 def a_library_has_its_name_however_many_were_loaded_before():
     libraries = [program("libplugin_a.so"), program("libplugin_b.so")]
-    record([program("reload"), *libraries, "8300"])
+    # A call of the kernel costs 32 bits eight times as much, and each of these is some hundred:
+    # i386_soak.py has them all.
+    rounds = 8300 if BITS == 64 or "CALLS_ALL" in os.environ else 1000
+    record([program("reload"), *libraries, str(rounds)])
     ended = run([TIDEMARK, "window", "--json", "--by", "module", "t.tide"])
     rows = {os.path.basename(row["keys"]["module"]): row["count"]
             for row in json.loads(ended.out)["rows"]}
-    equal((8300, 8300), (rows.get("libplugin_a.so"), rows.get("libplugin_b.so")), f"calls: {rows}")
+    equal((rounds, rounds), (rows.get("libplugin_a.so"), rows.get("libplugin_b.so")), f"calls: {rows}")
 
 
 @test

@@ -10,6 +10,8 @@ with MUTATIONS_ALL, in mutations_soak.py, all.
 # timeout: 400
 # parallel: yes
 import concurrent.futures
+import functools
+import hashlib
 import json
 import os
 import re
@@ -118,7 +120,31 @@ def listed(text, name):
     return re.findall(r"'([^']+)'", re.search(rf"^{name} = (.*?[)\]])$", text, re.M | re.S)[1])
 
 
-def build(edits):
+objects_built = {}  # of a source: [(what it includes, as digests, and the object of that)]
+
+
+def digest(path):
+    with open(path, "rb") as file:
+        return hashlib.sha256(file.read()).digest()
+
+
+def built(command, source):
+    """The object of it, and what the compiler said if it failed. Most sources see nothing of an edit."""
+    before = objects_built.setdefault(source, [])
+    for seen, made in before:
+        if all(digest(path) == content for path, content in seen.items()):
+            return made, ""
+    made = os.path.abspath(f"../{os.path.basename(source)}.{len(before)}.o")
+    said = compiled([*command, "-MMD", "-MF", made + ".d", "-c", source, "-o", made])
+    if not said:
+        with open(made + ".d", encoding="utf-8") as file:
+            words = file.read().replace("\\\n", " ").split()
+        before.append(({path: digest(path) for path in words[1:]}, made))
+    return made, said
+
+
+@functools.cache
+def build(*edits):
     """A recorder of edited sources, with the flags of the real one. Returns its path."""
     shutil.rmtree("src", ignore_errors=True)
     for name in ("recorder", "wire"):
@@ -129,24 +155,24 @@ def build(edits):
         text = file.read()
     flags = listed(text, "recorder_c_args") + listed(text, "recorder_c_args_64")
     sources = listed(text, "recorder_sources") + listed(text, "recorder_sources_64")
-    compiler = ["gcc", "-std=gnu17", "-O2", "-g", "-D_GNU_SOURCE", "-fPIC", "-Isrc",
+    compiler = ["gcc", "-std=gnu17", "-O2", "-D_GNU_SOURCE", "-fPIC", "-Isrc",
                 '-DTIDEMARK_VERSION="0.1.0"', *flags]
-    objects = [os.path.join("src", name + ".o") for name in sources]
+    objects = []
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for built in pool.map(compiled, ([*compiler, "-c", os.path.join("src", "recorder", name),
-                                          "-o", to] for name, to in zip(sources, objects))):
-            check(not built, f"does not build: {built[-1500:]}")
-    built = compiled([*compiler, "-shared", "-nostdlib", "-Wl,-z,now",
-                      "-Wl,--version-script=src/recorder/exports.map", "-o", "libtidemark.so",
-                      *objects])
-    check(not built, f"does not build: {built[-1500:]}")
+        for made, said in pool.map(lambda name: built(compiler, os.path.join("src", "recorder", name)),
+                                   sources):
+            check(not said, f"does not build: {said[-1500:]}")
+            objects.append(made)
+    said = compiled([*compiler, "-shared", "-nostdlib", "-Wl,-z,now",
+                     "-Wl,--version-script=src/recorder/exports.map", "-o", "libtidemark.so", *objects])
+    check(not said, f"does not build: {said[-1500:]}")
     return os.path.abspath("libtidemark.so")
 
 
 def compiled(command):
     """What the compiler said, if it failed."""
-    built = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
-    return built.stderr or "no reason given" if built.returncode else ""
+    ended = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+    return ended.stderr or "no reason given" if ended.returncode else ""
 
 
 def build_tidemark(edits):
@@ -167,8 +193,8 @@ def build_tidemark(edits):
     command = ["gcc", *flags, "-Isrc", "-o", "tidemark",
                *sorted({os.path.join("src/collect", name) for name, _, _ in edits}), *objects,
                *shlex.split(link)]
-    built = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
-    check(built.returncode == 0, f"does not build: {built.stderr[-1500:]}")
+    said = compiled(command)
+    check(not said, f"does not build: {said[-1500:]}")
     return os.path.abspath("tidemark")
 
 
@@ -186,15 +212,15 @@ def soak(function):
 
 
 def caught(name):
-    replay = replays(build(HELD_UP + MUTATIONS[name]), 12)
+    replay = replays(build(*HELD_UP, *MUTATIONS[name]), 12)
     check(replay.wrong, f"{name}: nothing wrong in twelve traces of {replay.events} events")
     print(f"# {name}: {dict(replay.wrong)}")
 
 
 @test
 def with_all_its_rules_a_recorder_that_is_held_up_is_never_wrong():
-    replay = replays(build(HELD_UP), 4)
-    replay = replay if replay.wrong else replays(build(HELD_UP), 2, generations=60)
+    replay = replays(build(*HELD_UP), 4)
+    replay = replay if replay.wrong else replays(build(*HELD_UP), 2, generations=60)
     equal({}, dict(replay.wrong), f"what cannot have happened, in {replay.events} events")
 
 
@@ -215,7 +241,7 @@ def events_that_are_published_eight_at_a_time_are_caught():
 
 @soak
 def a_collector_that_forgets_what_a_lane_owned_when_its_thread_changes_is_caught():
-    library = build(HELD_UP)
+    library = build(*HELD_UP)
     replay = replays(library, 2, build_tidemark(LONG_TICKS), generations=400)
     equal({}, dict(replay.wrong), f"what cannot have happened, in {replay.events} events")
     replay = replays(library, 2, build_tidemark(LONG_TICKS + FORGETFUL), generations=400)

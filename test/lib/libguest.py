@@ -167,10 +167,10 @@ def unquote(word):
 
 
 class Trace:
-    """A trace, from its text form."""
+    """A trace, from its text form; without `events`, what it defines and how it ended alone."""
 
-    def __init__(self, path="t.tide"):
-        ended = run([TIDEMARK, "dump", path])
+    def __init__(self, path="t.tide", events=True):
+        ended = run([TIDEMARK, "dump", *([] if events else ["--definitions"]), path])
         equal(0, ended.code, f"dump ({ended.err.strip()})")
         self.warnings = ended.err
         self.processes = {}
@@ -307,14 +307,15 @@ class Trace:
         return live
 
 
-def closed(path):
+def closed(path, events=True):
     """The trace at `path`, once it is whole: its collector works on after the program's end."""
     def whole():
         if not os.path.exists(path) or not os.path.getsize(path):
             return None
-        trace = Trace(path)
+        trace = Trace(path, events=False)
         return trace if trace.end is not None else None
-    return wait_for(whole, f"{path} to be closed", pause=0.05)
+    trace = wait_for(whole, f"{path} to be closed", pause=0.05)
+    return Trace(path) if events else trace
 
 
 def children_of(pid):
