@@ -66,6 +66,23 @@ static inline bool effect_refuses(const struct trace_event *event)
 	return event->kind == TRACE_REALLOC_FAILED && event->heap && event->size == 0;
 }
 
+#define EFFECT_IN_PLACE_ONLY 0x10u // HEAP_REALLOC_IN_PLACE_ONLY, of a call on a Windows heap
+
+// A realloc that may not move its block and found no room after it. Whether there is some is what
+// the program asked: it was not for want of memory either.
+static inline bool effect_stays(const struct trace_event *event)
+{
+	return effect_of(event->kind) & EFFECT_FAILS && event->heap &&
+	       event->flags & EFFECT_IN_PLACE_ONLY;
+}
+
+// A call that returned no memory, for all that is known because there was none.
+static inline bool effect_lacks(const struct trace_event *event)
+{
+	return effect_of(event->kind) & EFFECT_FAILS && !effect_refuses(event) &&
+	       !effect_stays(event);
+}
+
 // The address of the block that an event with EFFECT_ENDS ends.
 static inline uint64_t effect_ended(const struct trace_event *event)
 {

@@ -714,6 +714,30 @@ def what_a_heap_refuses_to_free_is_told_and_a_realloc_without_memory_is_not():
     equal(1, answer("map", "refused.tide")["failures_count"])
 
 
+@test
+def a_realloc_in_place_without_room_behind_it_is_no_want_of_memory():
+    trace = Windows()
+    block = trace.alloc(0, stack("make"), 48, 0x700000)
+    trace.note(5, f"t0 mmap {trace.stack(stack('make'))} 0x900000 0x2000 prot=rw flags=private|anonymous")
+    for time in range(10, 40):
+        trace.note(time, f"t0 realloc-failed {trace.stack(stack('grow'))} w0 {block:#x} 5000 flags=0x18")
+    told = answer("findings", trace.write("inplace.tide"))
+    equal([], [one for one in told["findings"] if one["kind"] == "failed"])
+    [why] = [one["why"] for one in told["not_looked_for"] if one["kind"] == "failed"]
+    check(why.startswith("30 reallocs that may not move "), why)
+    equal(30, answer("report", "inplace.tide")["heap"]["failed"])
+    trace.note(50, f"t0 failed {trace.stack(stack('load'))} w0 {1 << 30}")
+    trace.note(51, f"t0 realloc-failed {trace.stack(stack('grow'))} w0 {block:#x} 6000")
+    told = answer("findings", trace.write("inplace.tide"))
+    equal({("load", 1, 1 << 30), ("grow", 1, 6000)},
+          {(site(one), one["figures"]["failed"], one["figures"]["size_bytes_max"])
+           for one in told["findings"] if one["kind"] == "failed"})
+    drawn = answer("map", "inplace.tide")
+    equal((2, ["malloc", "realloc"], 30), (drawn["failures_count"], [one["call"] for one in drawn["failures"]],
+                                           drawn["failures_in_place"]))
+    check("30 reallocs in place" in run("map", "inplace.tide").stdout)
+
+
 # ---- moments ----
 
 @test
@@ -1066,6 +1090,12 @@ def holes_too_small_for_what_fails_are_told_and_a_failure_for_another_reason_is_
     equal([], listed("room", cut_up(512, 300), "holes"))
     equal([], listed("sixty-four", cut_up(256, 300, bits=64), "holes"))
     equal([], listed("absurd", cut_up(256, 3000), "holes"))
+    lines = cut_up(256, 300)
+    lines[1:1] = ["heap w p handle=0x1f0000"]
+    lines[-2:-1] = ["@2 t malloc s w 0x10 8", f"@2 t realloc-failed s w 0x10 {300 * MIB} flags=0"]
+    equal(1, len(listed("may_move", lines, "holes")))
+    lines[-2] = lines[-2].replace("flags=0", "flags=0x10")
+    equal([], listed("inplace", lines, "holes"))
     # Of a program that may not have all of 4 GiB, what it may have decides.
     [half] = listed("half", cut_up(256, 300, end=1 << 31, own_end=0x7fff0000), "holes")
     check(half["figures"]["free_bytes"] < 2048 * MIB, half)

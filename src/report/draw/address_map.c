@@ -323,7 +323,7 @@ static void add_failure(struct address_map *address_map, const struct space *spa
 static bool is_failure(const struct trace_event *event)
 {
 	if (effect_of(event->kind) & EFFECT_FAILS)
-		return !effect_refuses(event);
+		return effect_lacks(event);
 	return event->vm && event->vm->error == ENOMEM_NUMBER &&
 	       (event->kind == TRACE_MMAP || event->kind == TRACE_MREMAP ||
 		event->kind == TRACE_BRK || event->kind == TRACE_SHMAT);
@@ -385,6 +385,7 @@ static void before_event(void *context, const struct space *space, const struct 
 		return;
 	if (is_failure(event))
 		add_failure(address_map, space, event);
+	address_map->failures_in_place += effect_stays(event);
 }
 
 static void after_event(void *context, const struct space *space, const struct trace_event *event)

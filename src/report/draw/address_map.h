@@ -115,6 +115,8 @@ struct address_map {
 	struct address_map_failure failures[ADDRESS_MAP_FAILURES_MAX];
 	// also those that are not kept
 	uint64_t failures_count; // all
+	// reallocs that may not move their block and found no room after it: in neither
+	uint64_t failures_in_place;
 };
 
 // From words: a power of two from 4 KiB to 1 TiB; "0x40000000..0x80000000". ERR_USAGE.

@@ -70,6 +70,7 @@ static void write_failures(const struct address_map *address_map, struct json *j
 		json_object_end(json);
 	}
 	json_array_end(json);
+	json_kv_u64(json, "failures_in_place", address_map->failures_in_place);
 	json_kv_u64(json, "failures_left_out",
 		    address_map->failures_count > ADDRESS_MAP_FAILURES_MAX
 			    ? address_map->failures_count - ADDRESS_MAP_FAILURES_MAX

@@ -382,6 +382,12 @@ static void write_failures(const struct address_map *address_map, struct stack_t
 				? address_map->failures_count
 				: ADDRESS_MAP_FAILURES_MAX;
 
+	if (address_map->failures_in_place)
+		paper_format(stacks->paper, PAPER_DIM,
+			     "%s realloc%s in place (HEAP_REALLOC_IN_PLACE_ONLY) found no room "
+			     "after the block; failures\nbelow are without them\n\n",
+			     STR_COUNT(address_map->failures_in_place),
+			     paper_plural(address_map->failures_in_place));
 	if (!address_map->failures_count)
 		return;
 	paper_text(stacks->paper, PAPER_BOLD, "FAILED FOR WANT OF MEMORY\n");

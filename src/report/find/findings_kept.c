@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum {
-	VERSION = 1, // raise it when a fact changes its meaning, or is found in another way
+	VERSION = 2, // raise it when a fact changes its meaning, or is found in another way
 	PAIR_NUMBERS = 8,
 	CHAINS_NUMBERS = 9,
 };
@@ -175,7 +175,7 @@ static void take_rest(struct index_in *in, const struct reader *reader,
 		const struct findings_failed *failed = &facts->failed[i];
 
 		check_place(in, reader, failed->process, failed->stack);
-		in->bad |= failed->count == 0 || failed->size_min > failed->size_max;
+		in->bad |= failed->count ? failed->size_min > failed->size_max : !failed->in_place;
 	}
 	for (size_t i = 0; i < facts->lasts_count; i++)
 		check_place(in, reader, i, facts->lasts[i].stack);

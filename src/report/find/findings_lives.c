@@ -528,7 +528,6 @@ static void on_failed(void *context, const struct trace_event *event)
 	    (query->event && !query->event(query->event_context, event)))
 		return;
 	wanted.process = thread->process;
-	wanted.first_ns = event->time_ns;
 	at = index_set_put(&pass->failed,
 			   index_set_hash((const uint64_t[]){ wanted.process, wanted.stack }, 2),
 			   is_failed, facts, &wanted, (uint32_t)facts->failed_count);
@@ -536,7 +535,12 @@ static void on_failed(void *context, const struct trace_event *event)
 		*MEM_ADD(facts->failed, facts->failed_count, facts->failed_capacity) = wanted;
 	}
 	sum = &facts->failed[at];
-	sum->count++;
+	if (effect_stays(event)) {
+		sum->in_place++;
+		return;
+	}
+	if (sum->count++ == 0)
+		sum->first_ns = event->time_ns;
 	sum->last_ns = event->time_ns;
 	if (event->size < sum->size_min)
 		sum->size_min = event->size;

@@ -392,9 +392,7 @@ static void add_limits(const struct findings *findings, const struct trace_proce
 	}
 	if (reader_is_windows(findings->asked->reader)) {
 		str_add(text, "a heap that was made with a greatest size (HeapCreate) refuses when "
-			      "it is full, and a realloc that may not move its block "
-			      "(HEAP_REALLOC_IN_PLACE_ONLY) where there is no room after it, "
-			      "whatever memory there is; whether it is one of these is not known");
+			      "it is full, whatever memory there is; whether it was is not known");
 		return;
 	}
 	if (process->mapped_limit && process->mapped_limit != UINT64_MAX)
@@ -411,15 +409,20 @@ static void add_limits(const struct findings *findings, const struct trace_proce
 bool findings_failures(struct findings *findings, const struct findings_kind *kind, struct err *)
 {
 	const struct findings_facts *facts = findings->facts;
+	uint64_t in_place = 0;
 
 	for (size_t i = 0; i < facts->failed_count; i++) {
 		const struct findings_failed *failed = &facts->failed[i];
 		const struct trace_process *process =
 			reader_process(findings->asked->reader, failed->process);
-		struct finding *finding = findings_add(findings, kind, FINDINGS_CERTAIN,
-						       failed->process, failed->stack);
+		struct finding *finding;
 		struct str why = { 0 };
 
+		in_place += failed->in_place;
+		if (failed->count == 0)
+			continue;
+		finding = findings_add(findings, kind, FINDINGS_CERTAIN, failed->process,
+				       failed->stack);
 		findings_say(&finding->what,
 			     "%s asks %s time%s for memory and gets none; the "
 			     "most was %s.",
@@ -440,6 +443,12 @@ bool findings_failures(struct findings *findings, const struct findings_kind *ki
 		findings_command(findings, finding, "map", "", false, false);
 		str_fini(&why);
 	}
+	if (in_place)
+		findings_miss(findings, kind,
+			      "%s realloc%s that may not move the block "
+			      "(HEAP_REALLOC_IN_PLACE_ONLY) found no room after it: not for want "
+			      "of memory",
+			      STR_COUNT(in_place), in_place == 1 ? "" : "s");
 	return true;
 }
 

@@ -94,6 +94,7 @@ struct findings_orphan {
 struct findings_failed {
 	process_id process;
 	stack_id stack;
+	uint64_t in_place; // reallocs that may not move their block: not in what follows
 	uint64_t count, size_min, size_max, first_ns, last_ns;
 };
 

@@ -75,7 +75,7 @@ static void look_at_failure(void *context, const struct space *space,
 	struct ranges_holes holes;
 	size_t i;
 
-	if (!(effect_of(event->kind) & EFFECT_FAILS) || !thread || event->size >= ABSURD ||
+	if (!effect_lacks(event) || !thread || event->size >= ABSURD ||
 	    reader_process(reader, thread->process)->bits != 32 ||
 	    !query_has_process(&looking->findings->asked->selection.query, thread->process) ||
 	    !(ranges = space_ranges(space, thread->process)))
