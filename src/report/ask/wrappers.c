@@ -85,6 +85,11 @@ static const char *const wrappers[] = {
 	"_strdup*",
 	"_wcsdup*",
 	"_mbsdup*",
+	"_o_malloc", // under the names that system DLLs know it by
+	"_o_calloc",
+	"_o_realloc",
+	"_o__*alloc*",
+	"_o__*dup",
 	"std::_Allocate*",
 	"std::_Default_allocate_traits::_Allocate*",
 	"std::allocator*::allocate",
@@ -112,7 +117,30 @@ static const char *const wrappers[] = {
 	"ZwAllocateVirtualMemory*",
 	"CoTaskMemAlloc",
 	"CoTaskMemRealloc",
+	"CRetailMalloc_Alloc", // what IMalloc is there
+	"CRetailMalloc_Realloc",
 	"SysAllocString*",
+	"SysReAllocString*",
+	"SHAlloc",
+	"SHStrDup*",
+	"StrDupA",
+	"StrDupW",
+	"CryptMemAlloc",
+	"CryptMemRealloc",
+
+	// Wine's own, in place of these.
+	"msvcrt_heap_alloc",
+	"msvcrt_heap_realloc",
+	"operator_new*",
+	"allocator_Alloc",
+	"allocator_Realloc",
+	"IMalloc_Alloc",
+	"IMalloc_Realloc",
+	"heap_alloc",
+	"heap_alloc_zero",
+	"heap_calloc",
+	"heap_realloc",
+	"heap_realloc_zero",
 
 	// Calls on virtual memory, and what lies in glibc between them and malloc or a new thread.
 	"mmap",
@@ -217,6 +245,9 @@ static const char *const wrappers[] = {
 	"pg_strdup",
 
 	// The many "or end the program" families: gnulib, git, GCC and others.
+	"rpl_malloc",
+	"rpl_calloc",
+	"rpl_realloc",
 	"xmalloc*",
 	"xcalloc*",
 	"xzalloc*",
