@@ -11,6 +11,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "os/thread.h"
 #include "symbols/demangle.h"
 #include "symbols/symbols_bundle.h"
 #include "symbols/symbols_file.h"
@@ -38,7 +39,8 @@ struct mapped {
 	size_t pack_as; // the first file with this label
 	bool opened, bundled;
 	struct symbols_bundle bundle;
-	struct symbols_file *file; // NULL until needed
+	struct symbols_file *file; // NULL until needed, or expected
+	struct remarks remarks;    // of an opening ahead, until its names are needed
 	struct map answers;        // offset -> struct answer, owned
 };
 
@@ -58,6 +60,9 @@ struct symbols {
 	struct map orphans;         // frame without a file -> struct answer, owned
 	struct answer *nobody;      // for ids out of range
 	struct places places;       // kept for its memory
+	struct mapped **expected;   // that a thread opens
+	size_t expected_count, expected_capacity;
+	struct thread *thread; // NULL: it has ended
 };
 
 static struct answer *answer_new(size_t count)
@@ -121,11 +126,13 @@ void symbols_free(struct symbols *symbols)
 {
 	if (!symbols)
 		return;
+	thread_join(symbols->thread);
 	for (size_t i = 0; i < symbols->files_count; i++) {
 		struct mapped *file = symbols->files[i];
 
 		free_answers(&file->answers);
 		symbols_file_close(file->file);
+		remarks_fini(&file->remarks);
 		MEM_FREE(file->path, file);
 	}
 	mem_free(symbols->files);
@@ -136,7 +143,7 @@ void symbols_free(struct symbols *symbols)
 	symbol_path_fini(&symbols->symbol_path);
 	remarks_fini(&symbols->remarks);
 	places_fini(&symbols->places);
-	MEM_FREE(symbols->directories, symbols->nobody, symbols);
+	MEM_FREE(symbols->directories, symbols->nobody, symbols->expected, symbols);
 }
 
 #define HASH_SEED UINT64_C(0xcbf29ce484222325)
@@ -255,7 +262,7 @@ static void open_bundle(struct symbols *symbols, struct mapped *file)
 		remarks_add(&symbols->remarks, "%s: %s", file->path, err.text);
 }
 
-static void open_file(struct symbols *symbols, struct mapped *file)
+static void open_file(struct symbols *symbols, struct mapped *file, struct remarks *remarks)
 {
 	struct symbols_file_identity identity = {
 		.path = file->path,
@@ -270,10 +277,22 @@ static void open_file(struct symbols *symbols, struct mapped *file)
 		.directories = symbols->directories,
 		.debuginfod = symbols->debuginfod,
 		.symbol_path = &symbols->symbol_path,
-		.remarks = &symbols->remarks,
+		.remarks = remarks,
 	};
 
 	file->file = symbols_file_open(&identity, &search);
+}
+
+// What was remarked on when it was opened ahead is said now, as it is now that it is needed.
+static void need_file(struct symbols *symbols, struct mapped *file)
+{
+	thread_join(symbols->thread);
+	symbols->thread = NULL;
+	if (!file->file)
+		open_file(symbols, file, &symbols->remarks);
+	for (size_t i = 0; i < file->remarks.count; i++)
+		remarks_add(&symbols->remarks, "%s", file->remarks.lines[i]);
+	remarks_fini(&file->remarks);
 }
 
 // The places at `offset` into symbols->places.
@@ -288,8 +307,7 @@ static void find_places(struct symbols *symbols, struct mapped *file, uint64_t o
 	}
 	if (file->bundled && symbols_bundle_find(&file->bundle, offset, &symbols->places))
 		return;
-	if (!file->file)
-		open_file(symbols, file);
+	need_file(symbols, file);
 	// It adds one place at least, if only an empty one, so an answer is never without one.
 	symbols_file_find(file->file, offset, &symbols->places);
 }
@@ -414,6 +432,61 @@ const struct symbol *symbols_find(struct symbols *symbols, frame_id id, size_t *
 	return answer->symbols;
 }
 
+// Windows modules have a path of their own, debuginfod a connection, and what is in a bundle may
+// need no file. A program has some dozens of files at most in the stacks that are shown, so that a
+// list is enough.
+static void expect_file(struct symbols *symbols, struct mapped *file)
+{
+	size_t size;
+
+	ASSERT(!symbols->thread);
+	for (size_t i = 0; i < symbols->expected_count; i++)
+		if (symbols->expected[i] == file)
+			return;
+	if (!file->file && !file->memory_bytes &&
+	    !reader_bundle(symbols->reader, file->label, file->label_length, &size))
+		*MEM_ADD(symbols->expected, symbols->expected_count, symbols->expected_capacity) =
+			file;
+}
+
+// One file is mostly asked for by many frames in a row: a library calls itself. While the thread
+// runs nothing is added to what it goes through.
+void symbols_expect(struct symbols *symbols, stack_id id)
+{
+	const struct trace_module *last = NULL, *module;
+	const struct trace_frame *frame;
+
+	if (symbols->thread || symbols->debuginfod)
+		return;
+	for (const struct trace_stack *stack; (stack = reader_stack(symbols->reader, id)) && id;
+	     id = stack->parent) {
+		frame = reader_frame(symbols->reader, stack->frame);
+		module = frame && frame->module ? reader_module(symbols->reader, frame->module)
+						: NULL;
+		if (module && module != last)
+			expect_file(symbols, find_file(symbols, module));
+		last = module;
+	}
+}
+
+// In the thread. What it finds, and what it has to say, is in the file until need_file.
+static void *open_expected(void *context)
+{
+	struct symbols *symbols = context;
+
+	for (size_t i = 0; i < symbols->expected_count; i++)
+		open_file(symbols, symbols->expected[i], &symbols->expected[i]->remarks);
+	symbols->expected_count = 0;
+	return NULL;
+}
+
+// Without a thread each is opened when it is needed.
+void symbols_open_expected(struct symbols *symbols)
+{
+	if (!symbols->thread && symbols->expected_count > 0)
+		symbols->thread = thread_start(open_expected, symbols);
+}
+
 // Is there anything in the places that a module and an offset do not say?
 static bool is_worth_packing(const struct places *places)
 {
@@ -509,8 +582,7 @@ size_t symbols_open_all(struct symbols *symbols)
 		if (!file->opened)
 			open_bundle(symbols, file);
 		file->opened = true;
-		if (!file->file)
-			open_file(symbols, file);
+		need_file(symbols, file);
 	}
 	return symbols->files_count;
 }

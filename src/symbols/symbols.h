@@ -8,7 +8,7 @@
 // debuginfod only if asked for. Windows modules have a search of their own (pe_file.h). C++
 // (Itanium) and Rust (legacy and v0) names are demangled.
 //
-// One thread. Knows nothing of allocations.
+// One thread asks. Knows nothing of allocations.
 #pragma once
 
 #include "base/err.h"
@@ -42,6 +42,12 @@ void symbols_free(struct symbols *symbols);
 // The functions at `frame`, innermost first. At least one. Strings and the array belong to
 // `symbols` and stay valid until symbols_free. Cached by (module file, offset).
 const struct symbol *symbols_find(struct symbols *symbols, frame_id frame, size_t *count);
+
+// The names of a stack's frames will be asked for: their files are opened by a thread, while the
+// caller does something else that needs no names. What comes of it is as if they were opened later.
+void symbols_expect(struct symbols *symbols, stack_id stack);
+// Nothing more is expected for now: the thread begins. It has ended before any other call answers.
+void symbols_open_expected(struct symbols *symbols);
 
 // Receives the names of one file, to be stored in the trace under `build_id` (writer_bundle). False
 // with *err set ends the packing.

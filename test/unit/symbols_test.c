@@ -322,6 +322,42 @@ TEST(a_program_that_was_built_anew_is_noticed_and_not_misread)
 	reading_close(&reading);
 }
 
+TEST(a_file_that_was_opened_ahead_is_remarked_on_once_it_is_needed)
+{
+	struct recorded recorded = record("");
+	struct reading reading = reading_open(&recorded, NULL);
+	const struct symbol *symbol;
+	const char *const *lines;
+	size_t count;
+
+	symbols_open_expected(reading.symbols);
+	symbols_expect(reading.symbols, 1);
+	symbols_open_expected(reading.symbols);
+	symbol = symbols_find(reading.symbols, recorded.in_first, &count);
+	CHECK_EQ(1, count);
+	CHECK_STR("is_split", symbol->function);
+	CHECK_EQ(0, symbols_notes(reading.symbols, &lines));
+	reading_close(&reading);
+
+	unlink(recorded.program);
+	oracle_run("gcc -w -O1 -g %s -o %s", test_source_path("test/programs/symbols_inlined.c"),
+		   recorded.program);
+	reading = reading_open(&recorded, NULL);
+	symbols_expect(reading.symbols, 1);
+	symbols_open_expected(reading.symbols);
+	CHECK_EQ(0, symbols_notes(reading.symbols, &lines));
+	symbol = symbols_find(reading.symbols, recorded.in_second, &count);
+	CHECK(symbol->function == NULL);
+	CHECK_EQ(1, symbols_notes(reading.symbols, &lines));
+	CHECK_CONTAINS("has changed since the recording", lines[0]);
+	// One that is not needed after all.
+	symbols_free(reading.symbols);
+	reading.symbols = symbols_new(reading.reader, NULL);
+	symbols_expect(reading.symbols, 1);
+	symbols_open_expected(reading.symbols);
+	reading_close(&reading);
+}
+
 struct packed {
 	struct bundle *bundle;
 	size_t files;

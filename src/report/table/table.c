@@ -702,6 +702,24 @@ static bool fill_level(struct table *table, size_t depth, struct err *err)
 	return true;
 }
 
+// While details are looked for the files are opened that have the names of the rows' stacks.
+static void expect_names(struct table *table, const uint32_t *list, size_t count)
+{
+	enum { ROWS_MAX = 64 }; // mostly all files are in the stacks of these
+
+	for (size_t i = 0; i < count && i < ROWS_MAX; i++) {
+		const struct table_row *row = &table->rows[list[i]];
+		enum keys_key key = row->depth > 0 ? table_key(table, row) : KEYS_SIZE;
+
+		if (key == KEYS_STACK)
+			symbols_expect(table->asked->symbols, table_stack(table, row));
+		else if (key == KEYS_LIFETIME && !row->orphans)
+			symbols_expect(table->asked->symbols,
+				       table->allocations[row->value].cell.stack);
+	}
+	symbols_open_expected(table->asked->symbols);
+}
+
 // The order: rows of all levels, then (where it is sorted by one) details of all, then the order,
 // then details of what is shown. So 10 rows of 100,000 cost details of 10.
 static bool fill(struct table *table, struct err *err)
@@ -724,6 +742,7 @@ static bool fill(struct table *table, struct err *err)
 	}
 	table_sort(table);
 	list = table_list(table, false, &count);
+	expect_names(table, list, count);
 	good = good && (by_detail || !options->details || table_detail(table, list, count, err)) &&
 	       (!keys_has(&options->keys, KEYS_LIFETIME) || fetch_shown(table, list, count, err));
 	mem_free(list);
