@@ -15,12 +15,14 @@
 
 #include "base/mem.h"
 #include "collect/notes_reader.h"
+#include "collect/peer.h"
 #include "trace/snapshot.h"
 #include "wire/compiler.h"
 
 #include <string.h>
 
 enum { LANES_USUAL = 16 };
+static const uint64_t TITLE_NS = 10000000000; // between two looks, at most
 
 // The arrival is the image's from here on.
 struct image *image_new(struct door_arrival *arrival, struct trace_builder *trace_builder)
@@ -80,6 +82,7 @@ void image_close(struct image *image)
 	hidden_allocator_fini(&image->hidden);
 	slots_fini(&image->slots);
 	touched_fini(&image->touched);
+	str_fini(&image->title);
 	mem_free(image->threads);
 	image->threads = NULL;
 	mem_free(image->files);
@@ -601,6 +604,66 @@ void image_event_pass(struct image *image, struct image_event *event)
 }
 
 // A thread number is exchanged only if it is still the one that was asked about.
+static void add_args(struct str *text, char *const *args, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		str_format(text, "%s%s", i ? " " : "", args[i]);
+	// nginx fills the rest of them with blanks, others with NULs.
+	while (text->length > 0 && text->text[text->length - 1] == ' ')
+		text->text[--text->length] = '\0';
+}
+
+static void note_title(struct image *image)
+{
+	ASSERT(image->begun);
+	if (image->title_new)
+		trace_builder_note(image->trace_builder, TRACE_NOTE_TITLE, image->process,
+				   TRACE_NONE, 0, str_get(&image->title));
+	image->title_new = false;
+}
+
+// One whose number is not sure has another's arguments. None at all has a process that has ended.
+static void read_title(struct image *image)
+{
+	struct str text = { 0 };
+	uint32_t count;
+	char **args;
+
+	if (image->pid_unsure)
+		return;
+	args = peer_args(image->pid, &count);
+	add_args(&text, args, count);
+	mem_free(args);
+	if (image->title.length == 0)
+		add_args(&image->title, image->arrival->args, image->arrival->args_count);
+	if (text.length == 0 || strcmp(str_get(&text), str_get(&image->title)) == 0) {
+		str_fini(&text);
+		return;
+	}
+	str_fini(&image->title);
+	image->title = text;
+	image->title_new = true;
+}
+
+// For example at 0.1 s after its beginning, 0.2, 0.4 and so on, and each 10 s in the end.
+void image_look_title(struct image *image, uint64_t now_ns)
+{
+	uint64_t age_ns = now_ns - image->arrival->time_ns;
+
+	note_title(image);
+	if (now_ns < image->title_ns)
+		return;
+	image->title_ns = now_ns + (age_ns < TITLE_NS ? age_ns : TITLE_NS);
+	read_title(image);
+}
+
+void image_end_title(struct image *image, bool running)
+{
+	if (running)
+		read_title(image);
+	note_title(image);
+}
+
 bool image_sweep(struct image *image)
 {
 	struct segment *segment = image->share.segment;

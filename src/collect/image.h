@@ -161,6 +161,9 @@ struct image {
 	uint32_t wait_status; // as wait has it
 	uint64_t resident;    // last sample
 	uint64_t proportional, proportional_after_ns;
+	struct str title;  // what its arguments read as at the last look
+	uint64_t title_ns; // the next look
+	bool title_new;    // it is not in the trace yet
 	struct peer_pages pages;
 	bool proportional_stale;
 	struct peer_kinds counted,
@@ -256,6 +259,14 @@ void image_event_pass(struct image *image, struct image_event *event);
 
 // Note in the trace that `stream` cannot be understood from here on.
 void image_break_lane(struct stream *stream);
+
+// Programs write over their arguments ("nginx: worker process"). Reads them again if it is time for
+// that, which is half as often each time, and notes what the look before this one saw: had the
+// process become another program by then, that would be known now.
+void image_look_title(struct image *image, uint64_t now_ns);
+
+// Note what the last look saw: nothing comes after it. `running`: look once more.
+void image_end_title(struct image *image, bool running);
 
 // Free the lanes of threads that have ended, if the image asks for it: it is sealed. False: it does
 // not.

@@ -756,6 +756,8 @@ static bool tell_end(struct process_list *process_list, struct image *image, boo
 	image_end_check(process_list->trace_builder, image, exit, value);
 	trace_builder_time(process_list->trace_builder,
 			   running ? process_list->trace_builder->stopped_ns : image->exited_ns);
+	if (exit != TRACE_EXIT_EXEC)
+		image_end_title(image, running);
 	image_end_count(process_list->trace_builder, image);
 	generated_code_name(image, process_list->tick->clock->began_ns, true);
 	notes_reader_tell_hidden(image);

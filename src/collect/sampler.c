@@ -119,9 +119,10 @@ static void sample_memory(struct sampler *sampler, struct process_list *process_
 			tell_left(image, now_ns);
 			continue;
 		}
+		trace_builder_time(process_list->trace_builder, now_ns);
+		image_look_title(image, now_ns);
 		if (!peer_pages(image->pid, &pages))
 			continue;
-		trace_builder_time(process_list->trace_builder, now_ns);
 		tell(image, TRACE_NOTE_RSS, &image->resident, pages.rss);
 		tell(image, TRACE_NOTE_SWAP, &image->pages.swapped, pages.swapped);
 		tell(image, TRACE_NOTE_MINOR, &image->pages.minor_faults, pages.minor_faults);

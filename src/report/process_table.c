@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "report/ask/cxxname.h"
+#include "report/ask/names.h"
 #include "report/process_tree.h"
 
 #include <inttypes.h>
@@ -29,27 +30,15 @@ static bool has_peaks(const struct report *report, const struct paper *paper)
 	return paper->width >= WIDTH_PEAK && report_knows(report, SITES_PEAK);
 }
 
-// What a program has written over its arguments (setproctitle) is no path, whatever paths are in
-// it: "sshd: /usr/sbin/sshd -D [listener]", "/usr/lib/chromium/chromium --type=gpu --dir=/tmp".
-static const char *process_word(const struct trace_process *process)
-{
-	const char *text = process->args[0];
-	size_t length = strlen(process->exe), before = strcspn(text, " ");
-
-	if (length > 0 && strncmp(text, process->exe, length) == 0)
-		return text + (str_last_part(process->exe) - process->exe);
-	return text[before] && strcspn(text, "/\\") > before ? text : str_last_part(text);
-}
-
 // Program and arguments as one line.
 static void describe_process(const struct trace_process *process, struct str *text)
 {
 	str_format(text, "%" PRIu32 "  ", process->pid);
-	if (process->args_count == 0)
-		str_add(text, str_last_part(process->exe));
-	for (uint32_t i = 0; i < process->args_count; i++)
+	if (process->title || process->args_count == 0)
+		str_add(text, names_process_word(process));
+	for (uint32_t i = 0; i < process->args_count && !process->title; i++)
 		str_format(text, "%s%s", i ? " " : "",
-			   i ? process->args[i] : process_word(process));
+			   i ? process->args[i] : names_process_word(process));
 	if (process->start == TRACE_START_FORK)
 		str_add(text, " (forked)");
 	if (process->start == TRACE_START_ATTACH)

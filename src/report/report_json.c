@@ -29,6 +29,7 @@ void report_json_life(struct json *json, const struct trace_process *process)
 	for (uint32_t i = 0; i < process->args_count; i++)
 		json_string(json, process->args[i]);
 	json_array_end(json);
+	json_kv_text(json, "process_title", process->title);
 	json_kv_string(json, "exit", report_exit(process, exit));
 	json_kv_u64(json, "began_ns", process->began_ns);
 	json_kv_u64_if(json, "ended_ns", process->ended_ns != UINT64_MAX, process->ended_ns);

@@ -123,7 +123,11 @@ static void describe(struct sheet *sheet, const void *of)
 		const struct trace_process *one =
 			reader_process(report->asked->reader, row->having[line->question]);
 
-		str_format(text, "[%s", str_last_part(sheet->process->exe));
+		str_add_char(text, '[');
+		if (count == 1)
+			names_add_process(one, text);
+		else
+			str_add(text, str_last_part(sheet->process->exe));
 		if (count == 1)
 			str_format(text, " %" PRIu32 "]", one->pid);
 		else

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOP_SECOND_NS = 1000000000, TOP_PROCESSES = 8, TOP_INDENT = 43 };
+enum { TOP_SECOND_NS = 1000000000, TOP_PROCESSES = 8, TOP_INDENT = 43, TOP_NAME = 60 };
 
 // The reader follows the file, so that READER_END means no more yet. The heap is never finished:
 // only what it has so far is asked.
@@ -300,6 +300,7 @@ static void top_write_processes(struct top *top, struct paper *paper)
 	const struct reader *reader = top->opened.reader;
 	uint32_t count = reader_processes_count(reader), shown = 0;
 	struct heap_amount lives;
+	struct str name = { 0 };
 
 	if (count < 2)
 		return;
@@ -312,11 +313,15 @@ static void top_write_processes(struct top *top, struct paper *paper)
 		if (!counts || process->ended_ns <= top->at_ns || shown++ >= TOP_PROCESSES)
 			continue;
 		lives = heap_so_far(top->heap, counts->live);
-		paper_format(paper, PAPER_PLAIN, "%10s %12s %11s  %" PRIu32 " %s\n",
+		str_clear(&name);
+		names_add_process(process, &name);
+		paper_format(paper, PAPER_PLAIN, "%10s %12s %11s  %" PRIu32 " ",
 			     STR_BYTES(lives.bytes), STR_COUNT(lives.count),
-			     STR_BYTES(heap_so_far(top->heap, counts->peak).bytes), process->pid,
-			     str_last_part(process->exe));
+			     STR_BYTES(heap_so_far(top->heap, counts->peak).bytes), process->pid);
+		paper_foreign(paper, PAPER_PLAIN, str_get(&name), TOP_NAME);
+		sink_text(paper->sink, "\n");
 	}
+	str_fini(&name);
 	if (shown > TOP_PROCESSES)
 		paper_format(paper, PAPER_DIM, "and %" PRIu32 " more\n", shown - TOP_PROCESSES);
 }

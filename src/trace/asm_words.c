@@ -68,6 +68,7 @@ static const char *const notes[] = {
 	[TRACE_NOTE_GROUP_LIMIT] = "group-limit",
 	[TRACE_NOTE_GROUP_KILLS] = "group-kills",
 	[TRACE_NOTE_END_LATE] = "end-late",
+	[TRACE_NOTE_TITLE] = "title",
 	[TRACE_NOTE_SAMPLING] = "sampling",
 };
 

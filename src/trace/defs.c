@@ -72,7 +72,7 @@ static void process_fini(struct trace_process *process)
 	for (uint32_t i = 0; i < process->args_count; i++)
 		mem_free(process->args[i]);
 	MEM_FREE(process->args, process->exe, process->calls_why, process->before_why,
-		 process->before_with, process->interpreter);
+		 process->before_with, process->interpreter, process->title);
 	for (uint32_t i = 0; i < process->allocators_count; i++) {
 		MEM_FREE(process->allocators[i].name, process->allocators[i].file);
 	}
@@ -693,6 +693,15 @@ static void apply_interpreter(struct trace_process *process, const struct trace_
 	process->interpreter_read = note->value == 1;
 }
 
+// The last one counts. It is empty where it was left out of the trace.
+static void apply_title(struct trace_process *process, const struct trace_note *note)
+{
+	if (note->kind != TRACE_NOTE_TITLE || !note->text[0])
+		return;
+	mem_free(process->title);
+	process->title = mem_copy_text(note->text);
+}
+
 // Notes may be read more than once: the first and the last of them stay what they are.
 static void apply_pause(struct trace_process *process, const struct trace_note *note)
 {
@@ -717,6 +726,7 @@ void defs_apply_note(struct defs *defs, const struct trace_note *note)
 		apply_before(&defs->processes[note->process], note);
 		apply_allocator(&defs->processes[note->process], note);
 		apply_interpreter(&defs->processes[note->process], note);
+		apply_title(&defs->processes[note->process], note);
 	}
 	if (note->kind == TRACE_NOTE_PROCESS_END && note->process < defs->processes_count) {
 		struct trace_process *process = &defs->processes[note->process];

@@ -42,6 +42,7 @@ static bool note_makes_sense(const struct trace_note *note)
 	case TRACE_NOTE_GROUP_LIMIT:
 	case TRACE_NOTE_GROUP_KILLS:
 	case TRACE_NOTE_END_LATE:
+	case TRACE_NOTE_TITLE:
 		return note->process != TRACE_NONE;
 	case TRACE_NOTE_THREAD_NAME:
 		return note->thread != TRACE_NONE;

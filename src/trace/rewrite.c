@@ -109,7 +109,7 @@ static char *path_of(const struct rewrite *rewrite, const char *path)
 static const char *text_of(const struct rewrite *rewrite, const struct trace_note *note)
 {
 	bool tells = note->kind == TRACE_NOTE_MESSAGE || note->kind == TRACE_NOTE_EXEC_UNSEEN ||
-		     note->kind == TRACE_NOTE_CALLS;
+		     note->kind == TRACE_NOTE_CALLS || note->kind == TRACE_NOTE_TITLE;
 
 	return tells && (rewrite->options->paths || rewrite->options->arguments) ? "" : note->text;
 }

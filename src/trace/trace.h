@@ -348,6 +348,7 @@ struct trace_process {
 	char *before_why;      // why not, or not all; NULL: nobody said
 	struct trace_allocator *allocators;
 	uint32_t allocators_count;
+	char *title;           // what its arguments read as last; NULL: as `args`
 	char *interpreter;     // "python 3.12.1", the first that was found; NULL: none is known
 	bool interpreter_read; // its functions are in the stacks, by the recorder
 	uint64_t rss_max_bytes, pss_max_bytes, swap_max_bytes;
@@ -513,6 +514,7 @@ enum trace_note_kind {
 	// process, value: 1; its place in the order may be milliseconds after it has ended. At the
 	// end of the trace
 	TRACE_NOTE_END_LATE = 35,
+	TRACE_NOTE_TITLE = 36, // process, text: what its arguments read as from here on
 	TRACE_NOTES_COUNT,
 };
 

@@ -136,9 +136,9 @@ static const struct rule {
 	const char *key;
 	bool whole; // a path, whatever is in it; else an argument
 } rules[] = {
-	{ "exe", true },   { "file", true },     { "module", true },   { "directory", true },
-	{ "path", true },  { "diff", true },     { "command", false }, { "host", false },
-	{ "args", false }, { "options", false },
+	{ "exe", true },   { "file", true },     { "module", true },         { "directory", true },
+	{ "path", true },  { "diff", true },     { "command", false },       { "host", false },
+	{ "args", false }, { "options", false }, { "process_title", false },
 };
 
 static const struct rule *rule_of(const char *key, size_t length)

@@ -43,14 +43,25 @@ process a pid=101 exe="/usr/sbin/nginx" arg="/usr/sbin/nginx" arg="-c" arg="/etc
 process b pid=102 parent=a start=fork exe="/usr/sbin/nginx" arg="nginx: of /a"
 process c pid=103 parent=a exe="/opt/chat" arg="/opt/chat --dir=/tmp"
 process d pid=104 parent=a exe="" arg="/opt/My Programs/run"
+process e pid=105 parent=a start=fork exe="/usr/sbin/nginx" arg="/usr/sbin/nginx" arg="-c"
 thread t a tid=101
+thread u e tid=105
 stack s "main"
 @10 t malloc s 0x1000 100
+@11 title e "nginx: to become"
+@12 u malloc s 0x2000 100
+@13 title e "nginx: worker in /b"
 @20 end a exit=0
 end
 """)
     shown = re.findall(r"10\d  (.*?)  +\d", run("report", path).stdout)
-    assert shown == ["nginx -c /etc/a.conf", "nginx: of /a (forked)", "chat --dir=/tmp", "run"], shown
+    assert shown == ["nginx -c /etc/a.conf", "nginx: of /a (forked)", "chat --dir=/tmp", "run",
+                     "nginx: worker in /b (forked)"], shown
+    assert "nginx: worker in /b 105\n" in run("window", path, "--by", "process").stdout
+    titles = [process["process_title"] for process in report(path)["trace"]["processes"]]
+    assert titles == [None, None, None, None, "nginx: worker in /b"], titles
+    run("strip", path, "--arguments", "-o", "stripped.tide")
+    assert "worker" not in run("dump", "stripped.tide").stdout
 
 
 # ---- rows of several processes ----

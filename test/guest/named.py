@@ -3,10 +3,11 @@
 call by its usual name would be; where nobody has such a function, it works all the same."""
 # parallel: yes
 import glob
+import json
 import os
 import re
 
-from libguest import SOURCE, Skip, Trace, check, environment, equal, main, program, record, run, test
+from libguest import SOURCE, TIDEMARK, Skip, Trace, check, environment, equal, main, program, record, run, test
 
 MADE = {7902: 1, 7903: 1, 7910: 1, 7911: 1, 7914: 1, 7918: 1, 7919: 1}
 
@@ -29,6 +30,48 @@ def check_named(library, opened=False):
 @test
 def without_any_of_them_they_are_mallocs():
     check_named(None)
+
+
+TITLED = r"""
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void call_it(char **arguments, char *last, const char *title)
+{
+	memset(arguments[0], 0, (size_t)(last + strlen(last) - arguments[0]));
+	strcpy(arguments[0], title);
+}
+int main(int count, char **arguments)
+{
+	char *volatile block = malloc(7801);
+	if (fork() == 0) {
+		call_it(arguments, arguments[count - 1], "titled: worker process");
+		free(block);
+		sleep(1);
+		if (fork() == 0) {
+			call_it(arguments, arguments[0], "ends soon");
+			_exit(0);
+		}
+		wait(NULL);
+		execl("/bin/true", "another program", NULL);
+	}
+	wait(NULL);
+	return 0;
+}
+"""
+
+
+@test
+def what_a_worker_calls_itself_after_the_fork_is_its_title():
+    with open("titled.c", "w", encoding="ascii") as file:
+        file.write(TITLED)
+    equal(0, run(["gcc", "-o", "titled", "titled.c"]).code, "gcc")
+    record(["./titled", "with", "some", "arguments", "to", "write", "over"])
+    trace = json.loads(run([TIDEMARK, "report", "--json", "t.tide"]).out)["trace"]
+    titles = [process["process_title"] for process in trace["processes"]]
+    equal([None, "titled: worker process"], titles[:2], "titles")
+    check("another program" not in titles, f"a program is not its successor: {titles}")
 
 
 @test

@@ -236,8 +236,11 @@ void moment_view_write_headline(const struct query_context *asked, struct paper 
 		      paper->width);
 	sink_text(paper->sink, "\n");
 	moment_view_describe(asked, &line);
-	if (one)
-		str_format(&line, ", process %" PRIu32 " (%s)", one->pid, str_last_part(one->exe));
+	if (one) {
+		str_format(&line, ", process %" PRIu32 " (", one->pid);
+		names_add_process(one, &line);
+		str_add_char(&line, ')');
+	}
 	paper_foreign(paper, PAPER_DIM, str_get(&line), paper->width);
 	sink_text(paper->sink, "\n");
 	for (size_t i = 0; i < asked->warnings_count; i++)

@@ -17,7 +17,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { WRAPPERS_KNOWN = 32 };
+enum {
+	WRAPPERS_KNOWN = 32,
+	TITLE_MAX = 48, // of a process, in a row
+};
 
 // What a frame is for names_user.
 enum kind {
@@ -161,6 +164,36 @@ bool names_is_for_many(const char *function)
 		    strchr(function, brackets[i][1]) == function + length - 1)
 			return true;
 	return false;
+}
+
+// What a program has written over its arguments (setproctitle) is no path, whatever paths are in
+// it: "sshd: /usr/sbin/sshd -D [listener]", "/usr/lib/chromium/chromium --type=gpu --dir=/tmp".
+const char *names_process_word(const struct trace_process *process)
+{
+	const char *exe = process->exe, *text = process->title;
+	size_t length = strlen(exe), before;
+
+	if (!text && process->args_count == 0)
+		return str_last_part(exe);
+	text = text ? text : process->args[0];
+	before = strcspn(text, " ");
+	if (length > 0 && strncmp(text, exe, length) == 0)
+		return text + (str_last_part(exe) - exe);
+	return text[before] && strcspn(text, "/\\") > before ? text : str_last_part(text);
+}
+
+// Not within a character of several bytes (UTF-8).
+void names_add_process(const struct trace_process *process, struct str *text)
+{
+	const char *word = process->title ? names_process_word(process)
+					  : str_last_part(process->exe);
+	size_t length = strnlen(word, TITLE_MAX);
+
+	while (length > 0 && ((unsigned char)word[length] & 0xc0) == 0x80)
+		length--;
+	str_add_bytes(text, word, length);
+	if (word[length])
+		str_add(text, "…");
 }
 
 void names_add_place(struct names *names, const struct symbol *symbol, struct str *text)

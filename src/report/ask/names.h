@@ -32,6 +32,14 @@ bool names_is_for_many(const char *function);
 // Whether it is of a script (Python's, or JavaScript's), whose file is its module.
 bool names_is_script(const struct symbol *symbol);
 
+// What a line about the process begins with: its first argument, or what it has written over that;
+// of a path the last part.
+const char *names_process_word(const struct trace_process *process);
+
+// What a row of the process is called: the title that it has given itself since it began, cut where
+// it is long, or its program. Append.
+void names_add_process(const struct trace_process *process, struct str *text);
+
 // What its module is called in other traces too: a script by its place in the program
 // (script_place.h), others by their file's name. Append.
 void names_add_place(struct names *names, const struct symbol *symbol, struct str *text);

@@ -25,8 +25,11 @@ static void describe_owner(const struct stack_text *text, process_id process, st
 
 	if (text->program_only && owner)
 		str_format(ending, "  [%s]", str_last_part(owner->exe));
-	else if (text->several && owner)
-		str_format(ending, "  [%s %" PRIu32 "]", str_last_part(owner->exe), owner->pid);
+	else if (text->several && owner) {
+		str_add(ending, "  [");
+		names_add_process(owner, ending);
+		str_format(ending, " %" PRIu32 "]", owner->pid);
+	}
 	if (text->remark)
 		str_format(ending, "  %s", text->remark);
 }

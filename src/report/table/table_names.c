@@ -53,7 +53,8 @@ static void describe_process(const struct table *table, uint64_t value, struct s
 		str_add(text, "(no process)");
 		return;
 	}
-	str_format(text, "%s %" PRIu32, str_last_part(process->exe), process->pid);
+	names_add_process(process, text);
+	str_format(text, " %" PRIu32, process->pid);
 	if (process->generation)
 		str_format(text, " (image %" PRIu32 ")", process->generation + 1);
 }
