@@ -8,3 +8,7 @@ struct scope_object;
 
 // A module was found. Under code_lock.
 HIDDEN void interpreters_meet(const struct scope_object *object);
+
+// The process is attached to: what is loaded already is met before any call that has it in its
+// stack.
+HIDDEN void interpreters_meet_all(void);

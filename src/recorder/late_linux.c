@@ -11,6 +11,7 @@
 #include "recorder/dtv_linux.h"
 #include "recorder/elf.h"
 #include "recorder/enter_linux.h"
+#include "recorder/interpreters_linux.h"
 #include "recorder/kernel.h"
 #include "recorder/lane.h"
 #include "recorder/python.h"
@@ -367,7 +368,7 @@ static uint32_t late_stop(void)
 }
 
 // The first lane has what was mapped before (vm_begin). Without it nothing would be known of the
-// memory of a program that waits.
+// memory of a program that waits, nor what runs it.
 //
 // The stack that it runs on is in the list, and unmapped when it returns: it is none of the
 // program's memory.
@@ -381,6 +382,7 @@ static uint32_t late_list_mappings(const struct attach_call *call)
 	vm_own(stack, ATTACH_STACK_BYTES, false);
 	door = vm_write_enter();
 	vm_write_leave(&door);
+	interpreters_meet_all();
 	vm_own(stack, ATTACH_STACK_BYTES, true);
 	return ATTACH_DONE;
 }

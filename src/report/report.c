@@ -298,14 +298,18 @@ static void warn_of_damage(struct report *report)
 				   incomplete.deep == 1 ? " has" : "s have");
 	if (incomplete.unproven) {
 		const char *runtime = wants_jit(report);
+		bool erlang = runtime && strcmp(runtime, "erlang") == 0;
 
 		query_context_warn(asked,
 				   "%s allocation%s a stack that is not proven whole: it passes "
-				   "code without unwind tables, and callers may be missing%s%s%s",
+				   "code without unwind tables, and callers may be missing%s%s%s%s",
 				   STR_COUNT(incomplete.unproven),
 				   incomplete.unproven == 1 ? " has" : "s have",
 				   runtime ? " (what " : "", runtime ? runtime : "",
-				   runtime ? " generates has names with record --jit)" : "");
+				   runtime ? " generates has names with record --jit" : "",
+				   erlang    ? " and ERL_FLAGS=\"+JPperf true\")"
+				   : runtime ? ")"
+					     : "");
 	}
 }
 

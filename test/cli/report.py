@@ -690,6 +690,16 @@ def own_heaps_are_in_json_as_they_are_in_text():
 
 
 @test
+def erlang_is_asked_by_its_own_variable():
+    assemble("erl", 'process p pid=1 exe="/beam.smp"\nthread t p\nframe f1 0x10\nstack s1 flags=1 f1\n'
+             '@0 interpreter p value=0 "erlang"\n@1 t malloc s1 0x10 500\nend\n')
+    for command, said in (("info", 'record --jit with ERL_FLAGS="+JPperf true" in the environment'),
+                          ("report", '(what erlang generates has names with record --jit and ERL_FLAGS="+JPperf true")')):
+        text = " ".join(run(command, "erl.tide").stdout.split())
+        assert said in text, text
+
+
+@test
 def a_runtime_that_generates_code_is_told_to_be_recorded_with_jit():
     for interpreter, value, options, exe, said in (
             ("node", 0, "", "/usr/bin/node", True), ("java", 0, "", "/opt/java", True), ("python 3.14.0", 0, "", "/py", True),

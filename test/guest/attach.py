@@ -376,6 +376,21 @@ def python_as_a_whole_and_a_server_under_load():
 
 
 @test
+def what_runs_another_program_is_named_also_where_it_waits():
+    for command, named in ((["/usr/bin/python3", "-c", "import sys; print('ready', flush=True); sys.stdin.read()"], "python"),
+                           (["php", "-n", "-r", "echo \"ready\\n\"; fgets(STDIN);"], "php")):
+        if not shutil.which(command[0]):
+            continue
+        running = Running(command).ready()
+        ended = run([TIDEMARK, "record", "-p", str(running.pid), "--duration", "100ms", "-f", "-o", "t.tide"])
+        equal(0, ended.code, ended.err)
+        running.end(0)
+        process = json.loads(run([TIDEMARK, "info", "--json", "t.tide"]).out)["processes"][0]
+        equal(0, process["events"], "it waited")
+        equal(named, (process["interpreter"] or "").split(" ")[0], f"what {command[0]} is")
+
+
+@test
 def a_call_that_is_under_way_when_it_is_left_is_none_of_the_recording():
     """What it is given may have been freed by then, which no hook has seen."""
     for way in ("malloc", "calloc", "realloc"):

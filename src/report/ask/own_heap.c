@@ -19,32 +19,38 @@
 // have the program's environment, so what depends on that is said with its condition.
 const char *own_heap_of(const struct trace_process *process)
 {
-	// Of Linux alone, where the program's path begins with a slash.
-	static const char *const go =
-		"what its garbage collector gives out is in no figure, only what C code allocates; "
-		"its own profile (runtime/pprof) has it; programs that it starts without our "
-		"LD_PRELOAD and TIDEMARK_SESSION in their environment are not recorded";
+	// `on_linux`: where the program's path begins with a slash, so that more is known.
 	static const struct {
-		const char *begins, *heap;
+		const char *begins, *heap, *on_linux;
 	} heaps[] = {
-		{ "php", "Zend's heap as its mappings of 2 MiB, unless USE_ZEND_ALLOC=0 was set: "
-			 "then it has none, and its blocks are malloc's" },
+		{ "php USE_ZEND_ALLOC=0",
+		  "Zend has none (USE_ZEND_ALLOC=0 is set): its blocks are malloc's", NULL },
+		{ "php",
+		  "Zend's heap as its mappings of 2 MiB, unless USE_ZEND_ALLOC=0 was set: then it "
+		  "has none, and its blocks are malloc's",
+		  "Zend's heap as its mappings of 2 MiB" },
 		{ "ruby",
 		  "its objects' slots (40 bytes and more) as pages, what an object has besides "
-		  "block by block" },
-		{ "node", "V8's heap as mappings (window --layer vm --by heap)" },
-		{ "java", "the collector's heap as mappings (window --layer vm --by heap)" },
-		{ "GraalVM", "the collector's heap as mappings (window --layer vm --by heap)" },
-		{ ".NET", "the collector's heap as mappings (window --layer vm --by heap)" },
-		{ "Go", "what its garbage collector gives out is in no figure, only what C code "
-			"allocates; its own profile (runtime/pprof) has it" },
+		  "block by block",
+		  NULL },
+		{ "node", "V8's heap as mappings (window --layer vm --by heap)", NULL },
+		{ "java", "the collector's heap as mappings (window --layer vm --by heap)", NULL },
+		{ "GraalVM", "the collector's heap as mappings (window --layer vm --by heap)",
+		  NULL },
+		{ ".NET", "the collector's heap as mappings (window --layer vm --by heap)", NULL },
+		{ "Go",
+		  "what its garbage collector gives out is in no figure, only what C code "
+		  "allocates; its own profile (runtime/pprof) has it",
+		  "what its garbage collector gives out is in no figure, only what C code "
+		  "allocates; its own profile (runtime/pprof) has it; programs that it starts "
+		  "without our LD_PRELOAD and TIDEMARK_SESSION in their environment are not "
+		  "recorded" },
 	};
 
 	for (size_t i = 0; process->interpreter && i < sizeof(heaps) / sizeof(*heaps); i++)
 		if (strncmp(process->interpreter, heaps[i].begins, strlen(heaps[i].begins)) == 0)
-			return strcmp(heaps[i].begins, "Go") == 0 && process->exe &&
-					       *process->exe == '/'
-				       ? go
+			return heaps[i].on_linux && process->exe && *process->exe == '/'
+				       ? heaps[i].on_linux
 				       : heaps[i].heap;
 	return NULL;
 }
@@ -65,6 +71,9 @@ const char *own_heap_jit(const struct reader *reader, const struct trace_process
 	generates = sscanf(process->interpreter, "python 3.%u", &minor) == 1 && minor >= 12;
 	for (size_t i = 0; i < sizeof(begins) / sizeof(*begins); i++)
 		generates |= strncmp(process->interpreter, begins[i], strlen(begins[i])) == 0;
+	if (strcmp(process->interpreter, "erlang") == 0)
+		return "record --jit with ERL_FLAGS=\"+JPperf true\" in the environment (OTP 24 "
+		       "and later) has its functions in the stacks";
 	return generates ? "record --jit has its functions in the stacks" : NULL;
 }
 
