@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 SOURCE = os.environ["TIDEMARK_SOURCE"]
 BUILD = os.environ["TIDEMARK_BUILD"]
@@ -21,6 +22,7 @@ SCRIPTS = {
     "fails": ("exit 3", "failed: fake/fails"),
     "crashes": ("kill -SEGV $$", "failed: fake/crashes"),
     "hangs": ("# timeout: 1\nsleep 10000", "failed: fake/hangs"),
+    "goes_on": ("# soak: only\nsleep 7654321", None),
     "leaves_a_child": ("setsid sleep 7654321 & exit 0", None),
     "counts_itself": ("echo 1..3; echo ok 1 - a; echo not ok 2 - b; echo 'ok 3 - c # SKIP no c'",
                       "skipped: fake/counts_itself: c: no c"),
@@ -57,12 +59,19 @@ def main():
                           capture_output=True, text=True,
                           preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
     lines = said.stdout.splitlines()
+    left = sleepers()
+    ended = subprocess.Popen(["tools/run-tests", "--build", "build", "--soak", "fake/goes_on"],
+                             stdout=subprocess.DEVNULL)
+    while not sleepers() and ended.poll() is None:
+        time.sleep(0.05)
+    ended.terminate()
     claims = [
+        ("who ends it ends its tests", ended.wait() == 130 and not sleepers()),
         ("the exit code says that something failed", said.returncode == 1),
         ("the last line counts", lines and lines[-1] == LAST_LINE),
         ("what could not be set up is told in the last lines", lines and lines[-2] ==
          "not set up: no Wine: not tested: Windows programs (no mounts)"),
-        ("what a test leaves running is ended", not sleepers()),
+        ("what a test leaves running is ended", not left),
         ("a script that cannot be run is a failure", "failed: fake/not_executable" in lines),
         ("a failed line of a script is named", "failed: fake/counts_itself: b" in lines),
         ("a helper is no test", "_helper" not in said.stdout),
