@@ -501,6 +501,19 @@ static bool is_under_way(const struct image *image, const struct image_exec *exe
 	return stopped_ns != 0 && exec->since_ns + NOTES_READER_HELLO_NS > stopped_ns;
 }
 
+// Whether a hello that should come is not waited for any longer. A debugger may hold the new image
+// before it can say hello, for minutes: then the time begins again.
+static bool is_late(const struct image *image, struct image_exec *exec, uint64_t now_ns)
+{
+	ASSERT(exec->since_ns != 0 && exec->since_ns <= now_ns);
+	if (now_ns - exec->since_ns <= NOTES_READER_HELLO_NS)
+		return false;
+	if (!peer_held(image->arrival->pid))
+		return true;
+	exec->since_ns = now_ns;
+	return false;
+}
+
 // `over`: the image's process has ended, so that no hello can come any more for an exec that was
 // announced.
 void notes_reader_check_exec(struct image *image, uint64_t now_ns, bool over)
@@ -521,8 +534,7 @@ void notes_reader_check_exec(struct image *image, uint64_t now_ns, bool over)
 		if (exec->reason == NOTE_EXEC_OK && is_under_way(image, exec)) {
 			image->trace_builder->unbegun++;
 			exec->told = true;
-		} else if (exec->reason != NOTE_EXEC_OK || over ||
-			   now_ns - exec->since_ns > NOTES_READER_HELLO_NS) {
+		} else if (exec->reason != NOTE_EXEC_OK || over || is_late(image, exec, now_ns)) {
 			tell_unseen(image, exec);
 		}
 		if (!own)

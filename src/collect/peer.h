@@ -61,6 +61,9 @@ void peer_decode(int status, enum trace_exit *exit, uint32_t *value);
 // Whether it has ended, a zombie or gone.
 bool peer_ended(int pidfd);
 
+// Linux: whether it is stopped, or traced by another process, which may stop it at any time.
+bool peer_held(uint32_t pid);
+
 // Give a pidfd back.
 void peer_close(int pidfd);
 

@@ -113,6 +113,23 @@ const char *peer_stat(uint32_t pid, int number, char *bytes, size_t size)
 	return at != NULL ? at + 1 : NULL;
 }
 
+// In /proc/PID/status: "State:	t (tracing stop)" and "TracerPid:	4711".
+bool peer_held(uint32_t pid)
+{
+	static const char of_tracer[] = "\nTracerPid:\t", of_state[] = "\nState:\t";
+	const char *state, *tracer;
+	char path[64], bytes[4096];
+
+	ASSERT(pid != 0);
+	snprintf(path, sizeof path, "/proc/%u/status", pid);
+	if (read_proc(path, bytes, sizeof bytes) == 0)
+		return false;
+	state = strstr(bytes, of_state);
+	tracer = strstr(bytes, of_tracer);
+	return (state != NULL && strchr("Tt", state[sizeof of_state - 1]) != NULL) ||
+	       (tracer != NULL && tracer[sizeof of_tracer - 1] != '0');
+}
+
 uint32_t peer_parent(uint32_t pid)
 {
 	char bytes[1024];

@@ -181,6 +181,17 @@ def sandboxed(tool):
 
 
 @test
+def an_image_that_is_stopped_for_long_before_it_can_say_hello_is_waited_for():
+    script = f"(sleep 13; kill -CONT $$) & exec {program('held_start')}"
+    ended = run([TIDEMARK, "record", "--force", "-o", "t.tide", "sh", "-c", script])
+    equal(0, ended.code, ended.err)
+    check("not recorded" not in ended.err, ended.err)
+    trace = Trace()
+    equal(30, len(trace.of_size(7102)), "blocks of the image")
+    equal("", trace.end.get("unseen", ""), "programs that were not recorded")
+
+
+@test
 def what_runs_in_the_namespaces_of_unshare_is_recorded():
     sandboxed("unshare")
 
