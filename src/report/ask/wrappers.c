@@ -320,6 +320,10 @@ static const char *const wrappers[] = {
 	"stg*Bytes", // GHC's runtime
 	"stgStrndup",
 	"caml_stat_*",
+	"Rf_allocVector*", // R's
+	"R_alloc",
+	"R_chk_calloc",
+	"R_chk_realloc",
 	"scm_malloc",
 	"scm_calloc",
 	"scm_realloc",
@@ -384,6 +388,26 @@ static const char *const wrappers[] = {
 	"ngx_calloc",
 	"ngx_memalign",
 	"event_mm_*",
+	"isc__mem_get*",
+	"isc__mem_allocate*",
+	"isc__mem_re*",
+	"isc__mem_strdup*",
+	"isc__mem_strndup*",
+	"isc__mempool_get*",
+	"ber_memalloc*", // OpenLDAP's
+	"ber_memcalloc*",
+	"ber_memrealloc*",
+	"ber_strdup*",
+	"ber_strndup*",
+	"ch_malloc",
+	"ch_calloc",
+	"ch_realloc",
+	"ch_strdup",
+	"mosquitto__malloc",
+	"mosquitto__calloc",
+	"mosquitto__realloc",
+	"mosquitto__strdup",
+	"x264_malloc",
 	"av_malloc*",
 	"av_mallocz*",
 	"av_realloc*",
@@ -611,7 +635,10 @@ bool wrappers_match_source(const char *file)
 
 bool wrappers_match_outer(const char *function)
 {
-	static const char *const outer[] = { "palloc*", "repalloc*", "MemoryContextAlloc*" };
+	static const char *const outer[] = {
+		"palloc*",    "repalloc*",         "MemoryContextAlloc*",
+		"isc__mem_*", "isc__mempool_get*", "Rf_allocVector*"
+	};
 
 	return matches_any(outer, sizeof outer / sizeof *outer, function);
 }
