@@ -49,6 +49,8 @@ struct names {
 	struct symbol face;  // the last that was asked for
 	struct names_line *lines;
 	size_t lines_capacity;
+	stack_id last; // whose lines these are; 0: of none
+	struct names_stack last_stack;
 	size_t kept; // bytes of `arena` that names_keep took
 	struct script_place place;
 };
@@ -431,6 +433,12 @@ struct names_stack names_stack(struct names *names, stack_id stack)
 	stack_id id = stack;
 
 	ASSERT(names->reader);
+	// Who has written a stack asks once more whose it is. Its lines are still there: the names
+	// of frames never change once they were found, and each other stack that is asked for
+	// comes by here.
+	if (stack && stack == names->last)
+		return names->last_stack;
+	names->last = 0;
 	while (id) {
 		const struct trace_stack *node = reader_stack(names->reader, id);
 		struct found *found;
@@ -467,6 +475,8 @@ struct names_stack names_stack(struct names *names, stack_id stack)
 	while (result.user + result.roots + 1 < result.count &&
 	       names_is_root(names->lines[result.count - 1 - result.roots].symbol))
 		result.roots++;
+	names->last = stack;
+	names->last_stack = result;
 	return result;
 }
 

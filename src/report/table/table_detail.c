@@ -40,6 +40,7 @@ struct scan {
 	uint32_t *first; // by group: index in `rows` + 1
 	size_t groups;
 	uint32_t *next; // by index in `rows`
+	uint8_t *types; // of these, as bits
 	const uint32_t *rows;
 	size_t rows_count;
 	struct notes changes;   // of levels; what is there when the window begins: at step 0
@@ -132,6 +133,8 @@ static bool rise(struct scan *scan, uint32_t at, const struct window_allocation 
 }
 
 // What is there when the window begins goes up at step 0, before all others.
+// A million blocks may come by here, of which a row takes those of its types: these were found
+// once, as they depend on the keys above it.
 static bool take_allocation(void *context, const struct window_allocation *allocation)
 {
 	struct scan *scan = context;
@@ -141,7 +144,7 @@ static bool take_allocation(void *context, const struct window_allocation *alloc
 	for (; at; at = scan->next[at - 1]) {
 		uint64_t begin = allocation->begin < scan->query.from ? 0 : allocation->begin;
 
-		if (!table_row_in_type(scan->table, &scan->table->rows[scan->rows[at - 1]], type))
+		if (!(scan->types[at - 1] >> type & 1))
 			continue;
 		add_times(scan, at - 1, allocation);
 		// Outstanding still, but of a process that was gone before the window.
@@ -310,6 +313,7 @@ static bool scan_rows(struct table *table, size_t depth, const struct table_phas
 		.rows = rows,
 		.rows_count = count,
 		.next = mem_alloc(count, sizeof *scan.next),
+		.types = mem_alloc(count, sizeof *scan.types),
 		.ends = mem_alloc(count, sizeof *scan.ends),
 	};
 	struct window_query query;
@@ -325,7 +329,8 @@ static bool scan_rows(struct table *table, size_t depth, const struct table_phas
 
 		scan.next[i] = scan.first[row->group];
 		scan.first[row->group] = (uint32_t)i + 1;
-		scan.query.walk_types |= table_row_types(table, row);
+		scan.types[i] = (uint8_t)table_row_types(table, row);
+		scan.query.walk_types |= scan.types[i];
 	}
 	query = scan.query;
 	query.group = group_of_rows;
@@ -350,7 +355,7 @@ static bool scan_rows(struct table *table, size_t depth, const struct table_phas
 		// table_cell.
 		if (table->rows[rows[i]].detail.first_ns == UINT64_MAX)
 			table->rows[rows[i]].detail.first_ns = 0;
-	MEM_FREE(scan.first, scan.next, scan.ends, scan.rising);
+	MEM_FREE(scan.first, scan.next, scan.types, scan.ends, scan.rising);
 	return good;
 }
 
