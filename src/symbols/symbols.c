@@ -283,7 +283,9 @@ static void open_file(struct symbols *symbols, struct mapped *file, struct remar
 	file->file = symbols_file_open(&identity, &search);
 }
 
-// What was remarked on when it was opened ahead is said now, as it is now that it is needed.
+// What was remarked on when it was opened ahead is said now, as it is now that it is needed. So the
+// notes of a report are those, in the order, that they would be if no file was opened ahead: of a
+// file that is not needed after all nothing is said.
 static void need_file(struct symbols *symbols, struct mapped *file)
 {
 	thread_join(symbols->thread);

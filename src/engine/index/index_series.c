@@ -236,7 +236,10 @@ static void *scan_part(void *context)
 }
 
 // The first part of a window that is worth two ends with the bucket that the middle step is in, or
-// before it, if that is the last one.
+// before it, if that is the last one. For example 60 buckets over 100 million steps, half of which
+// are made by the end of bucket 22: the first part is buckets 0 to 22, the other one the rest. So
+// no bucket is of both, and both may write to one list; where one bucket has nearly all steps the
+// parts are uneven, and nothing is lost but the second thread.
 static bool cut(struct part parts[2], struct index_clock *clock)
 {
 	enum { BLOCKS_MIN = 4 };
@@ -264,7 +267,9 @@ static bool cut(struct part parts[2], struct index_clock *clock)
 	return true;
 }
 
-// The later part's buckets, once it is known what they begin with.
+// The later part's buckets, once it is known what they begin with. All figures of a bucket move
+// by the same level, since highest, lowest and last are found by differences alone: a level that
+// began at 2^62 and was 2^62 + 100 at most was the true one and 100 at most.
 static void lift(const struct part parts[2], const struct window_sums *to)
 {
 	for (size_t g = 0; g < to->groups_count; g++) {

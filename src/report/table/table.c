@@ -702,7 +702,8 @@ static bool fill_level(struct table *table, size_t depth, struct err *err)
 	return true;
 }
 
-// While details are looked for the files are opened that have the names of the rows' stacks.
+// While details are looked for the files are opened that have the names of the rows' stacks: these
+// are known now, and it is the last moment before there is something else to do than to write.
 static void expect_names(struct table *table, const uint32_t *list, size_t count)
 {
 	enum { ROWS_MAX = 64 }; // mostly all files are in the stacks of these
