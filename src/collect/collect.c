@@ -240,6 +240,7 @@ static void handle_events(struct collector *collector)
 					     process_list_number(&collector->process_list,
 								 event->message.pid),
 					     event->message.text);
+			process_list_miss(&collector->process_list, event->arrival);
 			break;
 		case DOOR_SPARES:
 			ASSERT(event->pool != NULL);

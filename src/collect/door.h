@@ -64,7 +64,8 @@ enum door_event_kind {
 	DOOR_ALONE,   // the launcher is gone
 	DOOR_STOP,    // stop_fd has become readable
 	DOOR_WARNING, // `text`
-	DOOR_UNSEEN,  // a program that `message.pid` started is not recorded: `text`
+	DOOR_UNSEEN,  // a program that `message.pid` started is not recorded: `text`; with what it
+		      // said, if anything, in `arrival`, which has no segment
 	DOOR_CONTROL, // `request`, of `sender`
 	DOOR_SPARES,  // somebody asked for `pool`
 	DOOR_LOOK,    // nothing: whether it is taken

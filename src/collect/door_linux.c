@@ -173,9 +173,8 @@ static struct door_event *arrival_event(struct door_arrival *arrival)
 	return event;
 }
 
-// It goes on unrecorded.
-static void tell_no_share(struct door *door, const struct door_arrival *arrival,
-			  const struct err *err)
+// It goes on unrecorded. Takes the arrival.
+static void tell_no_share(struct door *door, struct door_arrival *arrival, const struct err *err)
 {
 	struct door_event *event = door_queue_event(DOOR_UNSEEN);
 
@@ -184,6 +183,7 @@ static void tell_no_share(struct door *door, const struct door_arrival *arrival,
 	snprintf(event->message.text, sizeof event->message.text,
 		 "process %u, %.200s, is not recorded: %.250s", arrival->pid, arrival->exe,
 		 err->text);
+	event->arrival = arrival;
 	door_queue_put(&door->queue, event);
 }
 
@@ -225,7 +225,6 @@ static void welcome_image(struct door *door, int fd, const struct segment_hello 
 		tell_no_share(door, arrival, &err);
 		welcome.refused = 1;
 		hello_answer(fd, &welcome, NULL, 0);
-		door_arrival_free(arrival);
 		return;
 	}
 	welcome.segment_bytes = arrival->share.bytes;
@@ -257,15 +256,16 @@ static void welcome_image(struct door *door, int fd, const struct segment_hello 
 		make_next_share(door);
 }
 
-// A forked child that is not recorded, though it goes on as if it were.
-static void tell_unheard(struct door *door, const struct hello_heard *heard, const struct err *err)
+// A forked child that is not recorded, though it goes on as if it were. Takes the arrival.
+static void tell_unheard(struct door *door, struct door_arrival *arrival, const struct err *err)
 {
 	struct door_event *event = door_queue_event(DOOR_UNSEEN);
 
-	event->message.pid = heard->hello.parent_pid;
+	event->message.pid = arrival->hello.parent_pid;
 	snprintf(event->message.text, sizeof event->message.text,
-		 "a child of process %u is not recorded: %.400s", heard->hello.parent_pid,
+		 "a child of process %u is not recorded: %.400s", arrival->hello.parent_pid,
 		 err->text);
+	event->arrival = arrival;
 	door_queue_put(&door->queue, event);
 }
 
@@ -303,19 +303,18 @@ static void take_image(struct door *door, int fd, struct hello_heard *heard)
 
 	heard->fd = -1;
 	arrival->pidfd = -1;
+	arrival->image = hello->image;
+	arrival->hello = *hello;
 	if (!share_adopt(&arrival->share, segment_fd, hello->image, door->options->segment_options,
 			 door->options->info.sample_bytes, &err)) {
-		tell_unheard(door, heard, &err);
-		door_arrival_free(arrival);
+		tell_unheard(door, arrival, &err);
 		return;
 	}
 	set_reach_mark(door, &arrival->share);
 	arrival->time_ns = hello->time_ns < now_ns ? hello->time_ns : now_ns;
 	arrival->tick_ns = arrival->time_ns; // the fork holds the order for it
-	arrival->image = hello->image;
 	arrival->pid = (uint32_t)heard->from.pid;
 	arrival->parent_pid = hello->parent_pid;
-	arrival->hello = *hello;
 	arrival->exe = mem_copy_bytes(hello->exe, hello->exe_length);
 	arrival->user = heard->from.uid;
 	arrival->user_known = true;
@@ -820,7 +819,7 @@ static void listen_at_path(struct door *door, const char *name)
 	close(fd);
 }
 
-// Each image takes two descriptors.
+// Each image takes descriptors (share_has_files).
 static void raise_limits(void)
 {
 	struct rlimit limit;

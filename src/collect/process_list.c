@@ -65,6 +65,9 @@ void process_list_fini(struct process_list *process_list)
 		 &process_list->generations, &process_list->statuses);
 	mem_free(process_list->parents);
 	mem_free(process_list->late);
+	while (process_list->missed_count > 0)
+		door_arrival_free(process_list->missed[--process_list->missed_count]);
+	mem_free(process_list->missed);
 	memset(process_list, 0, sizeof *process_list);
 }
 
@@ -178,6 +181,19 @@ void process_list_arrive(struct process_list *process_list, struct door_arrival 
 	if (!image->pid_unsure)
 		*generation = image->generation;
 	append(&process_list->arrivals, image);
+}
+
+// For example, the collector has no descriptors for a child of process 100. The order comes to that
+// fork of 100's, now or later, and goes on: there is no child to wait for, and it has not ended
+// before it began. A program that was announced has come, too.
+void process_list_miss(struct process_list *process_list, struct door_arrival *arrival)
+{
+	if (arrival == NULL)
+		return;
+	ASSERT(arrival->share.segment == NULL);
+	pending_exec_hear(&process_list->pending_exec, arrival->hello.pid, arrival->image);
+	*MEM_ADD(process_list->missed, process_list->missed_count, process_list->missed_capacity) =
+		arrival;
 }
 
 // A replaced image has ended by its exec; the end of the process is its successor's. What ended may
@@ -532,24 +548,45 @@ static bool child_is_gone(struct process_list *process_list, const struct image 
 	       !peer_has_mapped(&wanted, parent->share.fd);
 }
 
+// The child of this fork is the one that says which lane its parent forked from, and where in it.
+static bool is_of_fork(const struct door_arrival *arrival, const struct image *parent,
+		       const struct image_event *event)
+{
+	const struct segment_hello *hello = &arrival->hello;
+
+	return hello->start == SEGMENT_START_FORK && hello->parent_image == parent->id &&
+	       hello->fork_lane == event->lane && hello->fork_head == event->head;
+}
+
+// Whether it is not recorded, which was told when it said hello. Once.
+static bool is_missed(struct process_list *process_list, const struct image *parent,
+		      const struct image_event *event)
+{
+	struct door_arrival **missed = process_list->missed;
+
+	for (size_t i = 0; i < process_list->missed_count; i++)
+		if (is_of_fork(missed[i], parent, event)) {
+			door_arrival_free(missed[i]);
+			missed[i] = missed[--process_list->missed_count];
+			return true;
+		}
+	return false;
+}
+
 // Whether its hello is here, or may be.
 static bool may_have_come(const struct process_list *process_list, const struct image *parent,
 			  const struct image_event *event)
 {
-	for (const struct image *image = process_list->arrivals; image != NULL;
-	     image = image->next) {
-		const struct segment_hello *hello = &image->arrival->hello;
-
-		if (hello->start == SEGMENT_START_FORK && hello->parent_image == parent->id &&
-		    hello->fork_lane == event->lane && hello->fork_head == event->head)
+	for (const struct image *image = process_list->arrivals; image != NULL; image = image->next)
+		if (is_of_fork(image->arrival, parent, event))
 			return true;
-	}
 	return !door_idle(process_list->spares.door);
 }
 
 // The order has come to a fork. False: wait for the child.
 //
-// Three outcomes: the child is there and begins; it will not come; or it is waited for,
+// Three outcomes: the child is there and begins; it will not come, or is not recorded; or it is
+// waited for,
 // FORK_WAIT_NS at most. It is looked for ever more seldom, since that takes as long as there are
 // processes. What it sent before it ended is here in the pass after that.
 static bool pass_fork(struct process_list *process_list, const struct image *parent,
@@ -565,7 +602,7 @@ static bool pass_fork(struct process_list *process_list, const struct image *par
 	}
 	if (event->failed || !process_list->follow)
 		return true;
-	if (is_refused(process_list, now_ns))
+	if (is_refused(process_list, now_ns) || is_missed(process_list, parent, event))
 		return true;
 	if (event->gone && !may_have_come(process_list, parent, event)) {
 		process_list->trace_builder->stillborn++;

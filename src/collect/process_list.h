@@ -34,6 +34,8 @@ struct process_list {
 	uint64_t awaited_ns; // since when there is nobody else; 0: there is
 	process_id *parents; // by process id
 	size_t parents_capacity;
+	struct door_arrival **missed; // forked children that are not recorded
+	size_t missed_count, missed_capacity;
 	bool *late; // by process id: it ended when the kernel said so, not when its parent knew
 	size_t late_capacity;
 	uint64_t guest_bytes, guest_bytes_peak; // of ours in all images
@@ -46,6 +48,10 @@ void process_list_fini(struct process_list *process_list); // accepts { 0 }
 
 // An image has said hello. Takes the arrival over.
 void process_list_arrive(struct process_list *process_list, struct door_arrival *arrival);
+
+// One has said hello that is not recorded: the order does not wait for it. Takes the arrival over;
+// NULL is allowed.
+void process_list_miss(struct process_list *process_list, struct door_arrival *arrival);
 
 // The process of image `id` has ended.
 void process_list_exit(struct process_list *process_list, uint32_t id, uint64_t time_ns);

@@ -24,11 +24,12 @@ bool share_open(struct share *share, uint32_t image, uint32_t options, uint64_t 
 		struct err *err);
 
 // Linux: the same with the file `fd` that a guest has made. It is taken: refused where that fails.
+// -1: it was lost on the way.
 bool share_adopt(struct share *share, int fd, uint32_t image, uint32_t options,
 		 uint64_t sample_bytes, struct err *err);
 
-// Whether the limits of this process (RLIMIT_FSIZE, RLIMIT_AS) let it make a segment and
-// read it. False: `*err` says which does not, and how high it has to be.
+// Whether the limits of this process (RLIMIT_FSIZE, RLIMIT_AS, RLIMIT_NOFILE) let it make a segment
+// and read it. False: `*err` says which does not, and how high it has to be.
 bool share_may_open(struct err *err);
 
 // Linux: tell the guest that made it that nobody will read the file `fd`, which is taken.

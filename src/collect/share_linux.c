@@ -22,7 +22,13 @@ enum {
 	// what is made of their events; and stacks of its threads, of which one keeps the time
 	// where the processor's counter is not trusted.
 	SHARE_ROOM_BYTES = SEGMENT_RINGS_AT + (32 << 20),
+	// Descriptors: of the collector itself, with visitors and what is open for a moment; and of
+	// each process (segment, pidfd, folder of its lists of generated code).
+	SHARE_FILES_OWN = 20,
+	SHARE_FILES_EACH = 3,
 };
+
+static _Atomic unsigned share_count; // that are open
 
 _Static_assert(SEGMENT_SEALS == (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW), "as the kernel's");
 
@@ -93,11 +99,28 @@ static uint64_t share_file_bytes(struct err *err)
 	return 0;
 }
 
+// Where one descriptor of a process were missing its end would not be noticed, or what /proc says
+// of it not be read. So it is refused as a whole.
+static bool share_has_files(struct err *err)
+{
+	unsigned long long need =
+		SHARE_FILES_OWN + SHARE_FILES_EACH * (atomic_load(&share_count) + 1ull);
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= need)
+		return true;
+	return err_set(
+		err, ERR_LIMIT,
+		"the number of open files is limited to %llu (ulimit -n, RLIMIT_NOFILE), and "
+		"the collector needs at least %llu for one more process",
+		(unsigned long long)limit.rlim_cur, need);
+}
+
 bool share_may_open(struct err *err)
 {
 	void *room;
 
-	if (share_file_bytes(err) == 0)
+	if (share_file_bytes(err) == 0 || !share_has_files(err))
 		return false;
 	if (share_may_be_whole())
 		return true;
@@ -119,6 +142,7 @@ static bool share_map(struct share *share, int fd, uint32_t image, uint32_t opti
 	if (base == MAP_FAILED)
 		return share_no_addresses(err, errno, SEGMENT_RINGS_AT);
 	share->fd = fd;
+	atomic_fetch_add(&share_count, 1);
 	share_begin(share, base, image, options, sample_bytes, (uint32_t)getpid());
 	return true;
 }
@@ -131,7 +155,7 @@ bool share_open(struct share *share, uint32_t image, uint32_t options, uint64_t 
 	int fd;
 
 	memset(share, 0, sizeof *share);
-	if (bytes == 0)
+	if (bytes == 0 || !share_has_files(err))
 		return false;
 	fd = memfd_create("tidemark", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
@@ -176,9 +200,12 @@ bool share_adopt(struct share *share, int fd, uint32_t image, uint32_t options,
 {
 	memset(share, 0, sizeof *share);
 	share->bytes = segment_ring_at(SEGMENT_LANES_MAX);
+	// The kernel drops a descriptor where there is no room for it.
+	if (fd < 0)
+		return err_errno(err, EMFILE, "its segment did not come");
 	if (!share_is_fit(fd))
 		err_set(err, ERR_IO, "what it sent is not a segment");
-	else if (share_map(share, fd, image, options, sample_bytes, err))
+	else if (share_has_files(err) && share_map(share, fd, image, options, sample_bytes, err))
 		return true;
 	share_refuse(fd);
 	return false;
@@ -190,6 +217,7 @@ void share_close(struct share *share)
 		return;
 	munmap(share->segment, share_mapped_bytes(share));
 	close(share->fd);
+	atomic_fetch_sub(&share_count, 1);
 	memset(share, 0, sizeof *share);
 }
 

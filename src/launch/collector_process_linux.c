@@ -30,9 +30,6 @@ enum {
 	COLLECTOR_PROCESS_ABOVE_FD = 6
 };
 
-// As many descriptors as recording one process takes, and a few to open files with.
-enum { COLLECTOR_PROCESS_FDS_MIN = 16 };
-
 // How long it may take to end.
 enum {
 	COLLECTOR_PROCESS_NAP_MS = 2,
@@ -61,22 +58,6 @@ static bool collector_process_arrange(int output_fd, int report_fd, int before_f
 	if (before >= 0)
 		dup3(before, COLLECTOR_PROCESS_BEFORE_FD, O_CLOEXEC);
 	close_range(COLLECTOR_PROCESS_ABOVE_FD, ~0u, 0);
-	return true;
-}
-
-// What the launcher handed down may have left less room than the limit says.
-static bool collector_process_take(const struct collect_options *options, int report_fd,
-				   struct err *err)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < COLLECTOR_PROCESS_FDS_MIN)
-		return err_set(err, ERR_LIMIT,
-			       "the number of open files is limited to %llu (ulimit -n, "
-			       "RLIMIT_NOFILE); recording one process needs at least %d",
-			       (unsigned long long)limit.rlim_cur, COLLECTOR_PROCESS_FDS_MIN);
-	if (!collector_process_arrange(options->output_fd, report_fd, options->before_fd))
-		return err_errno(err, errno, "cannot copy a descriptor");
 	return true;
 }
 
@@ -156,7 +137,8 @@ _Noreturn static void collector_process_child(const struct collect_options *opti
 	collector_process_leave_group();
 	collector_process_reset_signals();
 	collector_process_raise_limits();
-	if (!collector_process_take(options, report_fd, &err)) {
+	if (!collector_process_arrange(options->output_fd, report_fd, options->before_fd)) {
+		err_errno(&err, errno, "cannot copy a descriptor");
 		collector_process_tell(report_fd, COLLECT_STOPPED, 0, err.text);
 		_exit(3);
 	}

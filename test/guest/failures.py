@@ -329,7 +329,7 @@ def too_few_descriptors_are_named_and_nothing_hangs_or_is_written_elsewhere():
         with contextlib.ExitStack() as stack:
             held = [stack.enter_context(open(f"held{i}", "w+b")) for i in range(handed)]
             last = max([2, *(file.fileno() for file in held)])
-            for most in range(last + 4, last + 18):
+            for most in range(last + 4, last + 26):
                 ended = limited(resource.RLIMIT_NOFILE, most, [TIDEMARK, "record", "-f", "-o", "t.tide", "true"],
                                 pass_fds=[file.fileno() for file in held])
                 check(ended.returncode == 0 or "ulimit -n" in ended.stderr, (most, ended))
@@ -337,6 +337,20 @@ def too_few_descriptors_are_named_and_nothing_hangs_or_is_written_elsewhere():
             equal([0] * handed, [os.path.getsize(f"held{i}") for i in range(handed)], "sizes of other files")
         check(recorded[-1] and not recorded[0], (handed, recorded))
         recorded.clear()
+
+
+@test
+def processes_that_the_collector_has_no_descriptors_for_are_named_and_not_waited_for():
+    began = time.monotonic()
+    ended = limited(resource.RLIMIT_NOFILE, 40,
+                    [TIDEMARK, "record", "-o", "t.tide", "sh", "-c",
+                     "for i in $(seq 30); do sleep 1 & done; wait"])
+    took = time.monotonic() - began
+    equal(0, ended.returncode, f"exit code ({ended.stderr})")
+    check(ended.stderr.count("open files is limited to 40 (ulimit -n") > 20, ended.stderr)
+    said = run([TIDEMARK, "info", "t.tide"]).out
+    check("no exact place" not in said and "not listed" not in said, said)
+    check(took < 20, f"{took} s")  # a second for each that it waited for
 
 
 @test
