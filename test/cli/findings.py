@@ -1094,6 +1094,17 @@ def holes_too_small_for_what_fails_are_told_and_a_failure_for_another_reason_is_
     lines[1:1] = ["heap w p handle=0x1f0000"]
     lines[-2:-1] = ["@2 t malloc s w 0x10 8", f"@2 t realloc-failed s w 0x10 {300 * MIB} flags=0"]
     equal(1, len(listed("may_move", lines, "holes")))
+    # What only the walk after the failure finds cuts the space up, too.
+    found = [line.replace(" mmap c ", " mapped ").replace("@1 ", "@2 ") for line in cut_up(256, 300)
+             if " mmap c " in line]
+    walked = ['trace host="Windows x86_64"', *[line for line in lines if " mmap c " not in line]]
+    walked[-2:-2] = ["@2 t mmap c 0x10000 0x1000 prot=rw flags=private|anonymous"]
+    walked[-1:-1] = found
+    equal(1, len(listed("walked", walked, "holes")))
+    walked[-1:-1] = ["@2 t munmap c 0x10000 0x1000"]
+    equal(1, len(listed("walked", walked, "holes")))
+    walked[-1 - len(found) - 1:-1] = ["@2 t munmap c 0x10000 0x1000", *found]
+    equal([], listed("walked", walked, "holes"))
     lines[-2] = lines[-2].replace("flags=0", "flags=0x10")
     equal([], listed("inplace", lines, "holes"))
     # Of a program that may not have all of 4 GiB, what it may have decides.

@@ -172,6 +172,24 @@ def a_failure_that_no_hole_explains_says_so():
 
 
 @test
+def on_windows_a_failure_is_weighed_with_what_the_walk_after_it_found():
+    """Also where nothing but the process's end comes after that, and not where a call came between."""
+    def failures(host, *between, end=()):
+        lines = [f'trace host="{host}"', "process p pid=5 bits=32", "thread t p tid=5", "stack s big < main",
+                 "@1 t mmap s 0x10000 0x10000 prot=rw flags=private|anonymous",
+                 "@2 t mmap s 0 0x70000000 prot=none flags=private|anonymous error=12", *between,
+                 "@3 t mapped 0x80000000 0x7fff0000 prot=none flags=private|anonymous origin=kernel", *end]
+        return drawn(assemble("walked", "\n".join([*lines, "@9 end p exit=0", "end", ""])))["failures"]
+    low, high = 0x80000000 - 0x20000, 0x100000000 - 0x20000
+    after = "@4 t mmap s 0x20000 0x10000 prot=rw flags=private|anonymous"
+    for end in ((), (after,)):
+        assert [one["largest_free"] for one in failures("Windows x86_64", end=end)] == [low]
+    freed = "@2 t munmap s 0x10000 0x10000"
+    assert failures("Windows x86_64", freed)[0]["largest_free"] == high
+    assert failures("Linux x86_64")[0]["largest_free"] == high
+
+
+@test
 def what_the_kernel_never_gives_is_no_hole_that_a_call_could_have_had():
     """The gap below the main stack, and the lowest 64 KiB."""
     low, stack, gap = 0x10000, 0xf0000000, 0x100000

@@ -87,12 +87,15 @@ static bool inherits(const struct present *present, process_id id)
 	return false;
 }
 
-// At exit the ends of processes are left out, so that what they held is still to be seen.
+// At exit the ends of processes are left out, so that what they held is still to be seen; listeners
+// are told of them all the same.
 void present_add_note(struct present *present, const struct trace_note *note)
 {
 	const struct trace_process *process = reader_process(present->reader, note->process);
 	bool ends = note->kind == TRACE_NOTE_PROCESS_END;
 
+	if (process && ends && present->options.at_exit && present->options.noted)
+		present->options.noted(present->options.context, present->space, note);
 	if (!process || (ends && present->options.at_exit))
 		return;
 	if (note->kind == TRACE_NOTE_PROCESS_START && process->start == TRACE_START_FORK &&

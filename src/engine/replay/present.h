@@ -44,7 +44,7 @@ struct present_options {
 	// and after each that was. NULL: nobody.
 	void (*before)(void *context, const struct space *space, const struct trace_event *event);
 	void (*after)(void *context, const struct space *space, const struct trace_event *event);
-	// The same after the beginning and the end of each process.
+	// The same after the beginning and the end of each process; with at_exit before the end.
 	void (*noted)(void *context, const struct space *space, const struct trace_note *note);
 	void *context;
 };

@@ -269,10 +269,9 @@ static uint64_t lowest_given(const struct address_map *address_map)
 	return process->address_end ? process->address_low : LOWEST_GIVEN;
 }
 
-// The first twenty are kept, and all are counted. What failed is weighed as the space was just
-// before the call; a mapping with MAP_32BIT only in the part where Linux puts such.
-static void add_failure(struct address_map *address_map, const struct space *space,
-			const struct trace_event *event)
+// What was free for a call that failed, and who was in its way.
+static void weigh_failure(const struct address_map *address_map, const struct space *space,
+			  struct address_map_failure *failure)
 {
 	struct weighing weighing = {
 		.space = space,
@@ -281,6 +280,34 @@ static void add_failure(struct address_map *address_map, const struct space *spa
 		.stack_gap = STACK_GAP,
 	};
 	const struct space_totals *totals = space_process(space, address_map->process);
+
+	failure->mapped = totals->reserved_bytes + totals->inherited_bytes;
+	failure->culprit = (struct address_map_group){ 0 };
+	failure->holes = ranges_holes(space_ranges(space, address_map->process), failure->low,
+				      failure->high);
+	weighing.now_ns = failure->time_ns;
+	weighing.low = lowest_given(address_map);
+	if (weighing.low < failure->low)
+		weighing.low = failure->low;
+	weighing.high = failure->high;
+	take_census(&weighing);
+	// What could be given: less than what is free, by alignment and by the gap below a stack.
+	failure->holes.largest = weighing.largest;
+	for (size_t i = 0; i < weighing.count; i++) {
+		const struct address_map_group *group = &weighing.groups[i];
+
+		if (!is_fixture(group->owner) && group->largest_without > failure->holes.largest &&
+		    group->largest_without > failure->culprit.largest_without)
+			failure->culprit = *group;
+	}
+	census_fini(&weighing);
+}
+
+// The first twenty are kept, and all are counted. What failed is weighed as the space was just
+// before the call; a mapping with MAP_32BIT only in the part where Linux puts such.
+static void add_failure(struct address_map *address_map, const struct space *space,
+			const struct trace_event *event)
+{
 	struct address_map_failure *failure;
 	bool low_only = event->vm && event->kind == TRACE_MMAP && event->vm->flags & MAP_32BIT_BIT;
 
@@ -297,26 +324,24 @@ static void add_failure(struct address_map *address_map, const struct space *spa
 		.stack = event->stack,
 		.low = low_only ? LOW_32BIT : address_map->low,
 		.high = low_only ? HIGH_32BIT : address_map->high,
-		.mapped = totals->reserved_bytes + totals->inherited_bytes,
 	};
-	failure->holes = ranges_holes(space_ranges(space, address_map->process), failure->low,
-				      failure->high);
-	weighing.now_ns = event->time_ns;
-	weighing.low = lowest_given(address_map);
-	if (weighing.low < failure->low)
-		weighing.low = failure->low;
-	weighing.high = failure->high;
-	take_census(&weighing);
-	// What could be given: less than what is free, by alignment and by the gap below a stack.
-	failure->holes.largest = weighing.largest;
-	for (size_t i = 0; i < weighing.count; i++) {
-		const struct address_map_group *group = &weighing.groups[i];
+	weigh_failure(address_map, space, failure);
+}
 
-		if (!is_fixture(group->owner) && group->largest_without > failure->holes.largest &&
-		    group->largest_without > failure->culprit.largest_without)
-			failure->culprit = *group;
-	}
-	census_fini(&weighing);
+// On Windows a walk of the address space follows a call that failed, and finds what no call said:
+// stacks, images, what another process put there. It is the nearest look at what was in the way,
+// so what it found counts. It ends where the next call changes something.
+static void weigh_again(struct address_map *address_map, const struct space *space)
+{
+	size_t kept = address_map->failures_count < ADDRESS_MAP_FAILURES_MAX
+			      ? (size_t)address_map->failures_count
+			      : ADDRESS_MAP_FAILURES_MAX;
+
+	ASSERT(address_map->settled <= kept);
+	for (size_t i = address_map->settled; address_map->walked && i < kept; i++)
+		weigh_failure(address_map, space, &address_map->failures[i]);
+	address_map->settled = kept;
+	address_map->walked = false;
 }
 
 // Allocations that returned nothing, and calls of the program's own that had no memory.
@@ -385,7 +410,19 @@ static void before_event(void *context, const struct space *space, const struct 
 		return;
 	if (is_failure(event))
 		add_failure(address_map, space, event);
+	else if (event->kind == TRACE_MAPPED || event->kind == TRACE_UNMAPPED)
+		address_map->walked = reader_is_windows(address_map->asked->reader);
+	else if (event->vm && !event->vm->error)
+		weigh_again(address_map, space);
 	address_map->failures_in_place += effect_stays(event);
+}
+
+static void on_note(void *context, const struct space *space, const struct trace_note *note)
+{
+	struct address_map *address_map = context;
+
+	if (note->process == address_map->process)
+		weigh_again(address_map, space);
 }
 
 static void after_event(void *context, const struct space *space, const struct trace_event *event)
@@ -420,6 +457,7 @@ static void read_whole(struct address_map *address_map)
 		.inherits = TRACE_NONE,
 		.before = before_event,
 		.after = after_event,
+		.noted = on_note,
 		.context = address_map,
 	};
 

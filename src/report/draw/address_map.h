@@ -75,7 +75,8 @@ struct address_map_point {
 	uint64_t reserved_max, committed_max, holes_max;
 };
 
-// A call that got no memory, and the space just before it.
+// A call that got no memory, and the space just before it; on Windows with what the walk after it
+// found.
 struct address_map_failure {
 	// of its event; ns since the recording began
 	uint64_t number, time_ns;
@@ -113,6 +114,8 @@ struct address_map {
 	// the time that the points divide into equal parts, from 0
 	uint64_t points_end_ns;
 	struct address_map_failure failures[ADDRESS_MAP_FAILURES_MAX];
+	size_t settled; // private: so many of them have been weighed for good,
+	bool walked;    // private: and a walk has found something since
 	// also those that are not kept
 	uint64_t failures_count; // all
 	// reallocs that may not move their block and found no room after it: in neither

@@ -60,43 +60,87 @@ struct looking_for_holes {
 	const struct findings *findings;
 	struct hole *list;
 	size_t count, capacity;
+	// On Windows: the last failure for which there was room by what was known then, and whether
+	// the walk that follows it has found something (address_map.c). A size of 0: none.
+	struct hole held;
+	bool walked;
 };
 
-// Called before each step, so `space` is as it was when the call failed. A failure counts if the
-// free bytes together would have been enough and no hole was. Of several failures of a process the
-// one with most bytes free is shown: it is the clearest.
+// A failure counts if the free bytes together would have been enough and no hole was. Of several
+// failures of a process the one with most bytes free is shown: it is the clearest.
+static bool weigh_hole(struct looking_for_holes *looking, const struct space *space,
+		       const struct hole *failed)
+{
+	const struct ranges *ranges = space_ranges(space, failed->process);
+	struct hole *hole;
+	struct ranges_holes holes;
+	size_t i;
+
+	if (!ranges || !ranges_bytes(ranges))
+		return false;
+	holes = ranges_holes(ranges, SPACE_SLOT,
+			     space_end(space, looking->findings->asked->reader, failed->process));
+	if (holes.largest >= failed->size || holes.bytes < failed->size)
+		return false;
+	for (i = 0; i < looking->count; i++)
+		if (looking->list[i].process == failed->process)
+			break;
+	if (i == looking->count) {
+		MEM_ROOM(looking->list, looking->capacity, i + 1);
+		looking->list[looking->count++] = (struct hole){ .process = failed->process };
+	}
+	hole = &looking->list[i];
+	hole->count++;
+	if (hole->count > 1 && holes.bytes <= hole->free.bytes)
+		return true;
+	hole->stack = failed->stack;
+	hole->size = failed->size;
+	hole->time_ns = failed->time_ns;
+	hole->free = holes;
+	return true;
+}
+
+// What was held is weighed with what the walk after it found.
+static void weigh_held(struct looking_for_holes *looking, const struct space *space,
+		       process_id process)
+{
+	if (!looking->held.size || looking->held.process != process)
+		return;
+	if (looking->walked)
+		weigh_hole(looking, space, &looking->held);
+	looking->held.size = 0;
+}
+
+// Called before each step, so `space` is as it was when the call failed.
 static void look_at_failure(void *context, const struct space *space,
 			    const struct trace_event *event)
 {
 	struct looking_for_holes *looking = context;
 	const struct reader *reader = looking->findings->asked->reader;
 	const struct trace_thread *thread = reader_thread(reader, event->thread);
-	const struct ranges *ranges;
-	struct ranges_holes holes;
-	size_t i;
+	struct hole failed = { .stack = event->stack, .size = event->size };
 
-	if (!effect_lacks(event) || !thread || event->size >= ABSURD ||
+	if (!thread)
+		return;
+	if (event->kind == TRACE_MAPPED || event->kind == TRACE_UNMAPPED)
+		looking->walked |= looking->held.process == thread->process;
+	else if (event->vm && !event->vm->error)
+		weigh_held(looking, space, thread->process);
+	if (!effect_lacks(event) || event->size >= ABSURD ||
 	    reader_process(reader, thread->process)->bits != 32 ||
-	    !query_has_process(&looking->findings->asked->selection.query, thread->process) ||
-	    !(ranges = space_ranges(space, thread->process)))
+	    !query_has_process(&looking->findings->asked->selection.query, thread->process))
 		return;
-	holes = ranges_holes(ranges, SPACE_SLOT, space_end(space, reader, thread->process));
-	if (holes.largest >= event->size || holes.bytes < event->size || !ranges_bytes(ranges))
+	failed.process = thread->process;
+	failed.time_ns = event->time_ns;
+	if (weigh_hole(looking, space, &failed) || !reader_is_windows(reader))
 		return;
-	for (i = 0; i < looking->count; i++)
-		if (looking->list[i].process == thread->process)
-			break;
-	if (i == looking->count) {
-		MEM_ROOM(looking->list, looking->capacity, i + 1);
-		looking->list[looking->count++] = (struct hole){ .process = thread->process };
-	}
-	looking->list[i].count++;
-	if (looking->list[i].count > 1 && holes.bytes <= looking->list[i].free.bytes)
-		return;
-	looking->list[i].stack = event->stack;
-	looking->list[i].size = event->size;
-	looking->list[i].time_ns = event->time_ns;
-	looking->list[i].free = holes;
+	looking->held = failed;
+	looking->walked = false;
+}
+
+static void on_note(void *context, const struct space *space, const struct trace_note *note)
+{
+	weigh_held(context, space, note->process);
 }
 
 // The window of the finding is the last nanosecond before the failure.
@@ -135,6 +179,7 @@ bool findings_holes(struct findings *findings, const struct findings_kind *kind,
 	const struct present_options options = {
 		.at_exit = true,
 		.before = look_at_failure,
+		.noted = on_note,
 		.context = &looking,
 	};
 
