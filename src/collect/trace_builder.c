@@ -311,13 +311,21 @@ static void count_row(struct trace_builder *trace_builder, const struct columns_
 }
 
 // The row is of the stream's next events, at `time_ns`.
-static inline void own_row(struct trace_builder *trace_builder, struct stream *stream,
+static inline void own_row(struct trace_builder *trace_builder, const struct stream *stream,
 			   uint64_t time_ns, struct columns_row *row)
 {
 	row->time_ns = trace_builder_time(trace_builder, time_ns);
 	row->thread = stream->thread;
-	row->heap = stream_heap(trace_builder, stream);
 	row->flags = stream->flags;
+}
+
+// Its heap is not asked for before it has an event: where the stream's last one is gone, that would
+// make a new one, which no call was made on, in the place of the one that is made next.
+static inline void put_heap(struct trace_builder *trace_builder, struct stream *stream,
+			    struct columns_row *row)
+{
+	ASSERT(row->count > 0);
+	row->heap = stream_heap(trace_builder, stream);
 }
 
 bool trace_builder_takes_rows(const struct stream *stream)
@@ -359,6 +367,7 @@ static void write_row(struct trace_builder *trace_builder, struct stream *stream
 	if (row->count == 0)
 		return;
 	stream->halved = false;
+	put_heap(trace_builder, stream, row);
 	count_row(trace_builder, row);
 	tell_row(trace_builder, row);
 	writer_row(trace_builder->writer, row);
@@ -423,6 +432,7 @@ static void echo_row(struct trace_builder *trace_builder, struct stream *stream,
 		trace_builder->kinds[event.kind] += times;
 		trace_builder->allocated_bytes += times * event.size;
 	}
+	put_heap(trace_builder, stream, &part);
 	writer_echo(trace_builder->writer, &part, (uint32_t)times);
 }
 
@@ -431,6 +441,7 @@ void trace_builder_lane_row(struct trace_builder *trace_builder, struct stream *
 {
 	ASSERT(row->row.count > 0 && trace_builder_takes_rows(stream));
 	own_row(trace_builder, stream, row->row.time_ns, &row->row);
+	put_heap(trace_builder, stream, &row->row);
 	stream->halved = false;
 	count_row(trace_builder, &row->row);
 	tell_row(trace_builder, &row->row);
@@ -496,6 +507,7 @@ void trace_builder_echo(struct trace_builder *trace_builder, struct stream *stre
 		trace_builder->kinds[kind] += times;
 		trace_builder->allocated_bytes += times * (item->size & gained[kind]);
 	}
+	put_heap(trace_builder, stream, &row);
 	tell_row(trace_builder, &row);
 	writer_echo(trace_builder->writer, &row, echo->detail);
 }

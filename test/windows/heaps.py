@@ -41,6 +41,23 @@ int main(void)
 	return 0;
 }
 """
+# Makes and destroys heaps one after the other, which may all have one handle, and says what they were made with.
+AGAIN = r"""
+#include <windows.h>
+#include <stdio.h>
+int main(void)
+{
+	static const DWORD made[] = { 0, HEAP_GENERATE_EXCEPTIONS, HEAP_NO_SERIALIZE, 0, HEAP_NO_SERIALIZE };
+	for (int i = 0; i < 5; i++) {
+		HANDLE heap = HeapCreate(made[i], 0, 0);
+		printf("0x%llx 0x%lx\n", (unsigned long long)(ULONG_PTR)heap, made[i]);
+		fflush(stdout);
+		HeapAlloc(heap, 0, 100);
+		HeapDestroy(heap);
+	}
+	return 0;
+}
+"""
 
 
 def own_table(said):
@@ -130,6 +147,16 @@ for BITS in libwin.WIDTHS:
           {(one["kind"], one["sure"]) for one in ask("findings", "wrong.tide")["findings"]
            if one["class"] == "error"},
           f"{BITS} bits: what was freed wrongly")
+    with open("again.c", "w", encoding="utf-8") as FILE:
+        FILE.write(AGAIN)
+    libwin.cross_compile(BITS, "again.exe", "again.c")
+    DONE = libwin.wine(EXE, "record", "-f", "-o", "again.tide", "--", libwin.windows_path("again.exe"),
+                       prefix="prefix", text=True)
+    MADE = [tuple(line.split()) for line in DONE.stdout.splitlines()]
+    TEXT = subprocess.run([TIDEMARK, "dump", "again.tide"], capture_output=True, text=True, check=True).stdout
+    FOUND = re.findall(r"^heap \w+ p0 handle=(\w+)(?: created=(\w+))?", TEXT, re.M)
+    equal((5, MADE), (len(MADE), [(handle, made and hex(int(made, 16) & ~HEAP_GROWABLE)) for handle, made in FOUND
+                                  if handle in dict(MADE)]), f"{BITS} bits: heaps of one handle, each as it was made")
 for KIND in ("cumulative", "live", "sizes"):
     picture(TRACE, KIND)
 # A trace of Linux, exported on both.
