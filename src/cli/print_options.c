@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "os/terminal.h"
+#include "report/ask/wrappers.h"
 
 #include <stdlib.h>
 
@@ -57,6 +58,9 @@ enum print_options_taken print_options_take(struct args *args, struct print_opti
 		return PRINT_OPTIONS_TAKEN;
 	case PRINT_OPTIONS_DEBUGINFOD:
 		print->symbols.debuginfod = true;
+		return PRINT_OPTIONS_TAKEN;
+	case PRINT_OPTIONS_FOLD:
+		wrappers_fold(args->value);
 		return PRINT_OPTIONS_TAKEN;
 	case PRINT_OPTIONS_MANGLED:
 		print->symbols.mangled = true;

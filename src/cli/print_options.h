@@ -19,6 +19,7 @@ enum print_options_option {
 	PRINT_OPTIONS_SYMBOLS,
 	PRINT_OPTIONS_DEBUGINFOD,
 	PRINT_OPTIONS_MANGLED,
+	PRINT_OPTIONS_FOLD,
 	PRINT_OPTIONS_FORMS, // one for each of SHEET_FORMS, in their order
 };
 
@@ -47,6 +48,8 @@ enum {
 	  "look for symbols here first (':' between)" },           \
 		{ PRINT_OPTIONS_DEBUGINFOD, 0, "debuginfod", NULL, \
 		  "fetch missing symbols ($DEBUGINFOD_URLS)" },    \
+		{ PRINT_OPTIONS_FOLD, 0, "fold", "PATTERN",        \
+		  "functions that only pass memory on ('*')" },    \
 	{                                                          \
 		PRINT_OPTIONS_MANGLED, 0, "mangled", NULL,         \
 			"leave C++, Rust and D names as they are"  \

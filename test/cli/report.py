@@ -8,6 +8,7 @@ The figures of a recorded family of processes are counted a second time here, fr
 """
 import collections
 import csv
+import gzip
 import io
 import json
 import os
@@ -62,6 +63,30 @@ end
     assert titles == [None, None, None, None, "nginx: worker in /b"], titles
     run("strip", path, "--arguments", "-o", "stripped.tide")
     assert "worker" not in run("dump", "stripped.tide").stdout
+
+
+# ---- wrappers of one's own ----
+
+@test
+def functions_that_are_folded_name_no_row():
+    path = assemble("folded", """\
+process a pid=101 exe="/bin/app"
+thread t a tid=101
+stack s "arena::take(unsigned long)" < "grab_more" < "parse" < "main"
+@10 t malloc s 0x1000 100
+@20 end a exit=0
+end
+""")
+    assert " arena::take" in run("report", path).stdout
+    fold = ("--fold", "arena::*", "--fold=grab_more")
+    for command in ("report", "window", "growth", "findings", "active"):
+        shown = run(command, path, *fold).stdout
+        assert "arena" not in shown and "grab" not in shown, (command, shown)
+    assert " parse " in run("report", path, *fold).stdout
+    assert " arena::take" in run("report", path, *fold, "--all-frames").stdout
+    run("export", path, "--format", "pprof", *fold, "-o", "folded.pb.gz")
+    with gzip.open("folded.pb.gz") as file:
+        assert b"|arena::.*|grab_more|" in file.read(), "pprof is asked to fold them, too"
 
 
 # ---- rows of several processes ----

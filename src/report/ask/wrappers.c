@@ -6,6 +6,7 @@
 // may be thousands of characters. Each frame's name is compared once (names.c keeps the answer).
 #include "report/ask/wrappers.h"
 
+#include "base/mem.h"
 #include "report/ask/cxxname.h"
 
 #include <string.h>
@@ -226,6 +227,7 @@ static const char *const wrappers[] = {
 	"g_strdup*",
 	"g_strndup",
 	"g_memdup*",
+	"g_aligned_alloc*",
 
 	// A program that tells of its own allocator (tidemark.h).
 	"tidemark_pool_*",
@@ -320,10 +322,18 @@ static const char *const wrappers[] = {
 	"stg*Bytes", // GHC's runtime
 	"stgStrndup",
 	"caml_stat_*",
-	"Rf_allocVector*", // R's
+	"caml_alloc_for_heap",
+	// R's: its vectors, and what its C code asks for.
+	"Rf_allocVector*",
 	"R_alloc",
 	"R_chk_calloc",
 	"R_chk_realloc",
+	"S_alloc",
+	"S_realloc",
+	// What pandas' tables count by tracemalloc.
+	"traced_malloc",
+	"traced_calloc",
+	"traced_realloc",
 	"scm_malloc",
 	"scm_calloc",
 	"scm_realloc",
@@ -413,6 +423,30 @@ static const char *const wrappers[] = {
 	"av_realloc*",
 	"av_calloc",
 	"av_strdup",
+	"av_strndup",
+	"av_memdup",
+	"av_fast_malloc*",
+	"av_fast_realloc",
+	// Tor's.
+	"tor_malloc*",
+	"tor_calloc*",
+	"tor_realloc*",
+	"tor_strdup*",
+	"tor_strndup*",
+	"tor_memdup*",
+	// NSPR's, and NSS's on top of it.
+	"PR_Malloc",
+	"PR_Calloc",
+	"PR_Realloc",
+	"PL_strdup",
+	"PL_strndup",
+	"PORT_Alloc*",
+	"PORT_ZAlloc*",
+	"PORT_Realloc*",
+	"PORT_Strdup*",
+	// What Qt's strings, lists and arrays keep their content in.
+	"QArrayData::allocate*",
+	"QArrayData::reallocate*",
 
 	// Compilers.
 	"ggc_internal_alloc*",
@@ -426,6 +460,12 @@ static const char *const wrappers[] = {
 	"llvm::SmallVectorBase<*>::grow_pod",
 	"llvm::SmallVectorBase<*>::mallocForGrow",
 };
+
+// The user's, borrowed. They are the same for all that is asked in a run.
+static struct {
+	const char **patterns;
+	size_t count, capacity;
+} own;
 
 // Where threads begin.
 static const char *const roots[] = {
@@ -557,9 +597,17 @@ static bool is_rusts(const char *function)
 	return begins(trait, allocators) || (begins(trait, crates) && is_rusts_type(function + 1));
 }
 
+// Compared before ours: there are few.
+void wrappers_fold(const char *pattern)
+{
+	ASSERT(pattern);
+	*MEM_ADD(own.patterns, own.count, own.capacity) = pattern;
+}
+
 bool wrappers_match(const char *function)
 {
-	return matches_any(wrappers, sizeof wrappers / sizeof *wrappers, function) ||
+	return matches_any(own.patterns, own.count, function) ||
+	       matches_any(wrappers, sizeof wrappers / sizeof *wrappers, function) ||
 	       (function && *function == '<' && is_rusts(function));
 }
 
@@ -576,18 +624,25 @@ static bool calls_nobody(const char *pattern)
 	return !strstr(pattern, "::") || strncmp(pattern, "*::", 3) == 0;
 }
 
+// The whole of it is one alternative after another: (__GI_)?(malloc|calloc|…)
+static void add_expression(struct str *text, const char *pattern)
+{
+	str_add(text, text->length ? "|" : "(__GI_)?(");
+	for (const char *at = pattern; *at; at++) {
+		if (strchr("[]$.+?(){}|^\\", *at))
+			str_add_char(text, '\\');
+		str_add(text, *at == '*' ? ".*" : (char[]){ *at, '\0' });
+	}
+}
+
 void wrappers_add_expression(struct str *text)
 {
-	for (size_t i = 0; i < sizeof wrappers / sizeof *wrappers; i++) {
-		if (!calls_nobody(wrappers[i]))
-			continue;
-		str_add(text, i ? "|" : "(__GI_)?(");
-		for (const char *at = wrappers[i]; *at; at++) {
-			if (strchr("[]$.+?(){}|^", *at))
-				str_add_char(text, '\\');
-			str_add(text, *at == '*' ? ".*" : (char[]){ *at, '\0' });
-		}
-	}
+	ASSERT(text->length == 0);
+	for (size_t i = 0; i < sizeof wrappers / sizeof *wrappers; i++)
+		if (calls_nobody(wrappers[i]))
+			add_expression(text, wrappers[i]);
+	for (size_t i = 0; i < own.count; i++)
+		add_expression(text, own.patterns[i]);
 	// Of scopes those that are known to do nothing else. pprof leaves out the arguments of
 	// templates before it compares, other readers do not.
 	str_add(text, "|(std|__gnu_cxx)::(__new_allocator|new_allocator|allocator|allocator_traits|"

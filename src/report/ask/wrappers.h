@@ -8,6 +8,10 @@
 
 #include "base/str.h"
 
+// One more for all that is asked from here on: a name, or a pattern in which '*' is any text. It is
+// borrowed. Before anything is asked, in one thread.
+void wrappers_fold(const char *pattern);
+
 // `function` is a demangled name, with or without parameters. NULL is no wrapper.
 bool wrappers_match(const char *function);
 
