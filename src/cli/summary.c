@@ -67,6 +67,11 @@ void summary_print(const struct launch_result *result)
 			"report counts no others\n",
 			STR_COUNT(summary->events),
 			STR_COUNT(summary->events + summary->events_gone));
+	// Who keeps a trace short reads the line above for what is in the file.
+	if (summary->events_left_out > 0)
+		fprintf(stderr, "tidemark: that is of the whole run; %s has %s of its %s events\n",
+			path, STR_COUNT(summary->events - summary->events_left_out),
+			STR_COUNT(summary->events));
 	if (result->stood.length > 0)
 		fprintf(stderr, "tidemark: its threads stood still for %s\n",
 			str_get(&result->stood));

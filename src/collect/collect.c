@@ -737,6 +737,7 @@ static void tell_done(struct collector *collector, const struct trace_end *end, 
 	summary->events_gone = summary->events - kept;
 	summary->events_lost = end->events_lost + summary->events_gone;
 	summary->events = kept;
+	summary->events_left_out = collector->left_out;
 	summary->duration_ns = end->duration_ns;
 	summary->trace_bytes = writer_bytes(collector->writer);
 	summary->waited_ns = end->waited_ns;

@@ -108,7 +108,8 @@ struct collect_block {
 struct collect_summary {
 	uint64_t events;
 	uint64_t events_lost;
-	uint64_t events_gone; // of what was delivered, what the trace has no room for
+	uint64_t events_gone;     // of what was delivered, what the trace has no room for
+	uint64_t events_left_out; // of `events`, by what keeps the trace short
 	uint64_t processes;
 	uint64_t forked; // of them, copies of another one, with its blocks
 	uint64_t duration_ns;

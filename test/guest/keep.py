@@ -136,6 +136,8 @@ def a_trace_keeps_to_its_size():
 def time_and_size_go_together():
     record("both.tide", "--keep", "100ms", "--max-size", "8M", until=is_cut("both.tide"))
     has_less("both.tide", OPERATIONS)
+    kept, of = re.search(r"whole run; both.tide has ([\d,]+) of its ([\d,]+) events", read("err")).groups()
+    check(int(kept.replace(",", "")) < int(of.replace(",", "")), "what the figures of its last lines are of")
     info = ask("info", "both.tide")
     check("keep=100ms" in info and "max-size=8M" in info, info)
 
