@@ -86,6 +86,28 @@ static bool unwind_is_behind_return(uintptr_t pc)
 }
 #endif
 
+// Whether a call ends just before pc, in any of the forms that compilers write. A word that a guess
+// took for a return address, and that is data, hardly ever is.
+//
+// For example, a function without unwind tables keeps a pointer into the arguments in rbp: the word
+// above the one that it leads to is the address of a text.
+static bool unwind_is_behind_call(uintptr_t pc)
+{
+	enum { BYTES = 8 }; // more than a call has, and as many as are asked about
+	const uint8_t *at = (const uint8_t *)pc;
+
+	if (kernel_sealed) // what cannot be asked is believed, as code is generated there
+		return true;
+	if (!kernel_can_read(pc - BYTES))
+		return false;
+	if (at[-UNWIND_CALL_BYTES] == 0xe8)
+		return true;
+	for (int bytes = 2; bytes < BYTES; bytes++)
+		if (at[-bytes] == 0xff && (at[1 - bytes] & 0x38) == 0x10)
+			return true;
+	return false;
+}
+
 // Whether `exit` is called just behind pc, of the linker if that is libc as well.
 static bool unwind_calls(uintptr_t pc, const char *exit)
 {
@@ -174,6 +196,12 @@ unwind_rule unwind_make_rule(uint64_t key, bool *lasts)
 			rule = UNWIND_END;
 		else
 			rule = UNWIND_GUESS_BLIND;
+	}
+	if (unwind_kind(rule) == UNWIND_GUESS_BLIND && !place.start && !place.coming &&
+	    !(key & UNWIND_EXACT) && !unwind_is_behind_call(exact_pc)) {
+		// Data, which a guess took for a return address. Code may be generated there.
+		*lasts = false;
+		return UNWIND_END_HERE;
 	}
 	if (unwind_kind(rule) == UNWIND_SIGNAL && unwind_is_old_sigreturn(exact_pc))
 		rule = UNWIND_SIGNAL_OLD;

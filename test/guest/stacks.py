@@ -291,6 +291,49 @@ def a_stack_that_cannot_be_walked_is_marked():
             check(trace.stacks[stack][2] & FLAG_INCOMPLETE, "a stack was cut silently")
 
 
+ASTRAY = r"""
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+// Data in rbp, no unwind tables, and an indirect jump that nothing can follow.
+__asm__(".text\n.type astray, @function\nastray: push %rbp\n mov %rdi, %rbp\n mov $7673, %edi\n"
+	"call malloc@PLT\n lea 1f(%rip), %rcx\n jmp *%rcx\n 1: pop %rbp\n ret\n");
+void *astray(const uintptr_t *);
+int main(void)
+{
+	char *heap = calloc(1, 4096);
+	volatile uintptr_t data[6] = { 0 };
+	data[0] = (uintptr_t)&data[2];
+	data[1] = (uintptr_t)(heap + 1000); // what lies there is no code
+	data[2] = (uintptr_t)&data[4];
+	data[3] = 0x200000000000;           // nothing lies there
+	for (int i = 0; i < 100; i++)
+		astray((const uintptr_t *)data);
+	printf("%#lx\n", (unsigned long)data[1] - 1); // as the frame of a caller
+	return 0;
+}
+"""
+
+
+@test
+def words_that_are_no_return_addresses_are_no_frames():
+    if BITS == 32:
+        raise Skip("its code is of 64 bits")
+    with open("astray.c", "w", encoding="utf-8") as file:
+        file.write(ASTRAY)
+    equal(0, run(["gcc", "-O1", "-o", "astray", "astray.c"]).code)
+    data = record(["./astray"], "--verify-stacks").out.strip()
+    trace = Trace()
+    check_whole(trace)
+    events = trace.of_size(7673)
+    equal(100, len(events), "blocks")
+    check(all(trace.stacks[event.stack][2] & FLAG_INCOMPLETE for event in events), "a stack was cut silently")
+    said = run([TIDEMARK, "report", "-n", "0", "--all-frames", "t.tide"]).out
+    check("astray" in said, said)
+    check(data not in said and "0x2000" not in said, data, said)
+    check(", 0 of them with another result" in run([TIDEMARK, "info", "t.tide"]).out)
+
+
 LINKED = """
 #include <stdlib.h>
 void *make(size_t size) { void *block = malloc(size); ((char *)block)[1] = 1; return block; }
