@@ -603,7 +603,6 @@ void image_event_pass(struct image *image, struct image_event *event)
 		image->events_count = 0;
 }
 
-// A thread number is exchanged only if it is still the one that was asked about.
 static void add_args(struct str *text, char *const *args, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
@@ -664,6 +663,7 @@ void image_end_title(struct image *image, bool running)
 	note_title(image);
 }
 
+// A thread number is exchanged only if it is still the one that was asked about.
 bool image_sweep(struct image *image)
 {
 	struct segment *segment = image->share.segment;
