@@ -37,9 +37,14 @@ def refuses(bits):
     trace, said = run(bits, "refuses")
     refused = int(re.search(r"^refused (\d+)$", said, re.M)[1])
     equal(refused, ask("report", trace)["heap"]["failed"], f"refuses, {bits} bits: each refusal is recorded")
-    found = [each for each in ask("findings", trace)["findings"] if each["id"].startswith("failed")]
-    check(f"refuses, {bits} bits: it is said when a heap refuses", len(found) == 2 and
-          all("HeapCreate" in each["why"] and "control group" not in each["why"] for each in found), found)
+    told = ask("findings", trace)
+    found = [each for each in told["findings"] if each["kind"] == "failed"]
+    check(f"refuses, {bits} bits: it is said when a heap refuses", len(found) == 1 and
+          found[0]["figures"]["failed"] == refused - 10 and "HeapCreate" in found[0]["why"] and
+          "control group" not in found[0]["why"], found)
+    beside = [each["why"] for each in told["not_looked_for"] if each["kind"] == "failed"]
+    check(f"refuses, {bits} bits: ten reallocs that may not move are no want of memory",
+          len(beside) == 1 and beside[0].startswith("10 reallocs"), beside)
 
 
 libwin.begin_prefix()
