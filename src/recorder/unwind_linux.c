@@ -93,16 +93,20 @@ static bool unwind_is_behind_return(uintptr_t pc)
 // above the one that it leads to is the address of a text.
 static bool unwind_is_behind_call(uintptr_t pc)
 {
-	enum { BYTES = 8 }; // more than a call has, and as many as are asked about
 	const uint8_t *at = (const uint8_t *)pc;
+	int known = 8; // bytes before pc: more than a call has, and as many as are asked about
 
 	if (kernel_sealed) // what cannot be asked is believed, as code is generated there
 		return true;
-	if (!kernel_can_read(pc - BYTES))
-		return false;
-	if (at[-UNWIND_CALL_BYTES] == 0xe8)
+	if (!kernel_can_read(pc - 8)) {
+		// Code may begin with the page.
+		known = (int)(pc % KERNEL_PAGE);
+		if (known >= 8 || !kernel_can_read(pc - (uintptr_t)known))
+			return false;
+	}
+	if (known >= UNWIND_CALL_BYTES && at[-UNWIND_CALL_BYTES] == 0xe8)
 		return true;
-	for (int bytes = 2; bytes < BYTES; bytes++)
+	for (int bytes = 2; bytes <= known && bytes < 8; bytes++)
 		if (at[-bytes] == 0xff && (at[1 - bytes] & 0x38) == 0x10)
 			return true;
 	return false;

@@ -245,8 +245,10 @@ static const unsigned char says[] = { 0x55, 0x48, 0x89, 0xe5, 0xff, 0xd6, 0x5d, 
 static const unsigned char silent[] = { 0x55, 0x48, 0x89, 0xe5, 0xff, 0xd6, 0x5d, 0x59, 0xff, 0xe1 };
 int main(void)
 {
-	unsigned char *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+	unsigned char *code = mmap(NULL, 12288, PROT_READ | PROT_WRITE | PROT_EXEC,
 				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	munmap(code, 4096); // nothing is before its first byte
+	code += 4096;
 	void *(*call)(size_t, void *(*)(size_t));
 	memcpy(code, says, sizeof(says));
 	memcpy(code + 64, silent, sizeof(silent));
