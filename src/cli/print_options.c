@@ -60,6 +60,11 @@ enum print_options_taken print_options_take(struct args *args, struct print_opti
 		print->symbols.debuginfod = true;
 		return PRINT_OPTIONS_TAKEN;
 	case PRINT_OPTIONS_FOLD:
+		// In an expression of other tools no name would be every name.
+		if (!*args->value) {
+			args_mistake(args, "--fold takes the name of a function, or a pattern");
+			return PRINT_OPTIONS_MISTAKE;
+		}
 		wrappers_fold(args->value);
 		return PRINT_OPTIONS_TAKEN;
 	case PRINT_OPTIONS_MANGLED:

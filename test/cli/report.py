@@ -87,6 +87,7 @@ end
     run("export", path, "--format", "pprof", *fold, "-o", "folded.pb.gz")
     with gzip.open("folded.pb.gz") as file:
         assert b"|arena::.*|grab_more|" in file.read(), "pprof is asked to fold them, too"
+    assert "--fold takes" in run("report", path, "--fold=", check=2).stderr
 
 
 # ---- rows of several processes ----
