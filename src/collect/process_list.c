@@ -185,13 +185,20 @@ void process_list_arrive(struct process_list *process_list, struct door_arrival 
 
 // For example, the collector has no descriptors for a child of process 100. The order comes to that
 // fork of 100's, now or later, and goes on: there is no child to wait for, and it has not ended
-// before it began. A program that was announced has come, too.
+// before it began. Until then no descriptor is held for it. A program that was announced has come,
+// too, and nothing is kept of it.
 void process_list_miss(struct process_list *process_list, struct door_arrival *arrival)
 {
 	if (arrival == NULL)
 		return;
 	ASSERT(arrival->share.segment == NULL);
 	pending_exec_hear(&process_list->pending_exec, arrival->hello.pid, arrival->image);
+	if (arrival->hello.start != SEGMENT_START_FORK) {
+		door_arrival_free(arrival);
+		return;
+	}
+	peer_close(arrival->pidfd);
+	arrival->pidfd = -1;
 	*MEM_ADD(process_list->missed, process_list->missed_count, process_list->missed_capacity) =
 		arrival;
 }
@@ -586,9 +593,8 @@ static bool may_have_come(const struct process_list *process_list, const struct 
 // The order has come to a fork. False: wait for the child.
 //
 // Three outcomes: the child is there and begins; it will not come, or is not recorded; or it is
-// waited for,
-// FORK_WAIT_NS at most. It is looked for ever more seldom, since that takes as long as there are
-// processes. What it sent before it ended is here in the pass after that.
+// waited for, FORK_WAIT_NS at most. It is looked for ever more seldom, since that takes as long as
+// there are processes. What it sent before it ended is here in the pass after that.
 static bool pass_fork(struct process_list *process_list, const struct image *parent,
 		      struct image_event *event, uint64_t time_ns)
 {

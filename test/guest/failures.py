@@ -354,6 +354,16 @@ def processes_that_the_collector_has_no_descriptors_for_are_named_and_not_waited
 
 
 @test
+def what_is_refused_for_want_of_descriptors_holds_none():
+    """Sixty that come one after the other, where there are some for one process alone."""
+    ended = limited(resource.RLIMIT_NOFILE, 24,
+                    [TIDEMARK, "record", "-o", "t.tide", "sh", "-c", "for i in $(seq 60); do /bin/true; done"])
+    equal(0, ended.returncode, f"exit code ({ended.stderr})")
+    check(ended.stderr.count("/true, is not recorded: the number of open files") > 50, ended.stderr)
+    check("Too many open files" not in ended.stderr, ended.stderr)
+
+
+@test
 def a_stripped_static_executable_runs_and_we_say_why_nothing_is_seen():
     equal(0, run(["strip", "-o", "still_static", program("still_static")]).code, "strip")
     ended = run([TIDEMARK, "record", "-o", "t.tide", "./still_static", "0"])
