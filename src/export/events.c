@@ -5,12 +5,13 @@
 //
 // The trace is read twice: reallocs that fail after all are found first, so that no end has to be
 // taken back when it has been written; and about how many blocks live at one time. Where these do
-// not fit in memory, the trace is read once for each share of the addresses (lives_share). What is
-// to be said of the blocks of all shares but the last goes into a file each, in the trace's order;
-// in the last reading, beginnings and notes are there as always, and of the ends the first in the
+// not fit in memory, its events go into a temporary file for each share of the addresses
+// (lives_parts.h), and a share is followed after the other. What is to be said of the blocks of all
+// shares but the last goes into a file each, in the trace's order; then the trace is read once more
+// for the last share: beginnings and notes are there as always, and of the ends the first in the
 // order is taken from wherever it is. For example of two shares, B's block being of the first:
 //
-//     item            first reading      last reading
+//     item            first share        last reading
 //     1  malloc A                        begin A
 //     2  malloc B                        begin B
 //     3  free B       3 end B  → file
@@ -21,6 +22,7 @@
 #include "base/mem.h"
 #include "engine/index/index_bits.h"
 #include "engine/index/spill.h"
+#include "engine/replay/lives_parts.h"
 #include "trace/reader_pass.h"
 
 // Where in the order something is said: of the item, in this order; of blocks that end or are there
@@ -50,9 +52,10 @@ struct reading {
 	bool filtered;
 	bool began; // the window has
 	uint64_t next_number;
-	uint64_t matched; // beginnings and ends that the watcher was told of
-	uint64_t item;    // the present one
-	struct run *runs; // of all shares but the last
+	uint64_t matched;     // beginnings and ends that the watcher was told of
+	uint64_t item;        // the present one
+	uint64_t window_item; // where it begins; before the last reading
+	struct run *runs;     // of all shares but the last
 	uint32_t runs_count;
 	struct run *run;   // to which ends go; NULL: they are said
 	struct run *first; // first_run, in the last reading
@@ -70,6 +73,7 @@ static bool is_before(const struct moment_edge *to, uint64_t number, uint64_t ti
 	return !to || !moment_passed(to, number, time_ns);
 }
 
+// NULL: the window begins with the trace.
 static const struct moment_edge *edge_from(const struct query_context *asked)
 {
 	return asked->from_given ? &asked->selection.window[0] : NULL;
@@ -112,6 +116,7 @@ static bool is_wanted(const struct reading *reading, const struct lives_block *b
 		event_bitmap_begin(reading->asked->selection.event_bitmap, block->number));
 }
 
+// To the watcher, now: all that comes before it in the order has been said.
 static void say(struct reading *reading, enum rank rank, const struct lives_block *block,
 		const struct lives_end *end)
 {
@@ -239,6 +244,7 @@ static void catch_up(struct reading *reading, const struct place *place)
 	}
 }
 
+// Of a share that goes to a file it is put there; else what the files have before it is said first.
 static void say_in_order(struct reading *reading, enum rank rank, const struct lives_block *block,
 			 const struct lives_end *end)
 {
@@ -285,6 +291,7 @@ static void end(void *context, const struct lives_block *block, const struct liv
 		say_in_order(reading, end->cause == LIVES_LOST ? RANK_LOST : RANK_END, block, end);
 }
 
+// It lives when the window begins, in the order in which blocks began.
 static void before(void *context, const struct lives_block *block)
 {
 	if (is_wanted(context, block))
@@ -301,6 +308,12 @@ static void enter(struct reading *reading, uint64_t number, uint64_t time_ns)
 	reading->began = true;
 	if (reading->from && reading->watcher->before)
 		lives_each(reading->lives, before, reading);
+}
+
+// Nothing that comes now, or later, is in the window or ends what is asked about.
+static bool is_over(const struct reading *reading, uint64_t number, uint64_t time_ns)
+{
+	return !reading->watcher->whole_lives && !is_before(reading->to, number, time_ns);
 }
 
 // Notes have no number: they are before the event that comes next.
@@ -322,38 +335,109 @@ static void add_note(struct reading *reading, const struct trace_note *note)
 }
 
 // A stack that a damaged trace does not have is none.
-static void add_event(struct reading *reading, struct trace_event *event)
+static void next_event(struct reading *reading, struct trace_event *event)
 {
 	reading->item++;
 	reading->next_number = event->number + 1;
 	if (event->stack >= reader_stacks_count(reading->asked->reader))
 		event->stack = 0;
-	enter(reading, event->number, event->time_ns);
-	lives_add_event(reading->lives, event);
+}
+
+// After the last item, or the last that is in the window.
+static void finish(struct reading *reading)
+{
+	// So blocks that live then are given to `before`, though no item came after the window's
+	// beginning.
+	enter(reading, reading->next_number, UINT64_MAX);
+	if (reading->watcher->whole_lives)
+		lives_finish(reading->lives, moment_duration(reading->asked->reader));
 }
 
 // A window that begins after the last event still begins.
 static void read_items(struct reading *reading, struct progress *progress)
 {
-	struct reader *reader = reading->asked->reader;
-	struct reader_pass pass = reader_pass_begin(reader, progress);
+	struct reader_pass pass = reader_pass_begin(reading->asked->reader, progress);
 
 	reading->began = false;
 	reading->item = reading->next_number = 0;
 	while (reader_pass_next(&pass) != READER_END) {
-		if (pass.item == READER_EVENT)
-			add_event(reading, &pass.event);
-		else
+		if (pass.item == READER_NOTE) {
 			add_note(reading, &pass.note);
+			continue;
+		}
+		next_event(reading, &pass.event);
+		enter(reading, pass.event.number, pass.event.time_ns);
+		if (is_over(reading, pass.event.number, pass.event.time_ns))
+			break;
+		lives_add_event(reading->lives, &pass.event);
 	}
 	reading->item++;
-	// So blocks that live then are given to `before`, though no item came after the window's
-	// beginning.
-	enter(reading, reading->next_number, UINT64_MAX);
-	if (reading->watcher->whole_lives)
-		lives_finish(reading->lives, moment_duration(reader));
-	if (!reading->run)
-		catch_up(reading, &(struct place){ .item = UINT64_MAX });
+	finish(reading);
+	catch_up(reading, &(struct place){ .item = UINT64_MAX });
+}
+
+// ---- in shares ----
+
+// All items up to the window's end, in the order and with the numbers that read_items gives them.
+static void fill_parts(struct reading *reading, struct lives_parts *parts,
+		       struct progress *progress)
+{
+	struct reader_pass pass = reader_pass_begin(reading->asked->reader, progress);
+
+	ASSERT(!reading->window_item);
+	reading->item = reading->next_number = 0;
+	while (reader_pass_next(&pass) != READER_END) {
+		uint64_t number = pass.item == READER_NOTE ? reading->next_number
+							   : pass.event.number;
+
+		if (pass.item == READER_NOTE)
+			reading->item++;
+		else
+			next_event(reading, &pass.event);
+		if (!reading->window_item &&
+		    is_after(reading->from, number, reader_pass_time(&pass)))
+			reading->window_item = reading->item;
+		if (pass.item == READER_EVENT && is_over(reading, number, pass.event.time_ns))
+			break;
+		if (pass.item == READER_NOTE)
+			lives_parts_add_note(parts, reading->item, &pass.note);
+		else
+			lives_parts_add_event(parts, reading->item, &pass.event);
+	}
+	reading->item++;
+	if (!reading->window_item)
+		reading->window_item = reading->item;
+}
+
+// The window begins before the first item that lies in it, of whatever share that is.
+static void enter_share(struct reading *reading, uint64_t item)
+{
+	if (reading->began || item < reading->window_item)
+		return;
+	reading->item = reading->window_item;
+	reading->began = true;
+	if (reading->from && reading->watcher->before)
+		lives_each(reading->lives, before, reading);
+}
+
+// Items come with the numbers that fill_parts gave them, so what they say has its place among what
+// the other shares say.
+static void read_part(struct reading *reading, struct lives_parts *parts, uint32_t share,
+		      uint64_t last_item)
+{
+	struct lives_parts_item item;
+
+	reading->began = false;
+	while (lives_parts_next(parts, share, &item)) {
+		enter_share(reading, item.item);
+		reading->item = item.item;
+		lives_parts_give(&item, reading->lives);
+	}
+	lives_parts_drop(parts, share);
+	lives_at(reading->lives, reading->next_number);
+	enter_share(reading, UINT64_MAX);
+	reading->item = last_item;
+	finish(reading);
 }
 
 // From writing to reading: what is told first, is there.
@@ -369,30 +453,55 @@ static bool turn_run(struct reading *reading, struct run *run, struct err *err)
 	return spill_ok(&run->spill, err);
 }
 
-// All shares but the last go to files, which are then read from their beginnings.
+// A share's blocks are given to `begin` and `end` from here on.
+static void follow_share(struct reading *reading, uint32_t share, uint32_t shares)
+{
+	const struct lives_watcher watcher = { .begin = begin, .end = end, .context = reading };
+
+	reading->lives = lives_new(reading->asked->reader, &watcher, &reading->undone);
+	lives_share(reading->lives, share, shares);
+}
+
+// What a share's blocks say, in a file that is then read from its beginning.
+static bool read_share(struct reading *reading, struct lives_parts *parts, uint32_t share,
+		       uint32_t shares, uint64_t last_item, struct err *err)
+{
+	enum { BUFFER_BYTES = 1 << 16 };
+	struct run *run = &reading->runs[share];
+
+	if (!spill_open_anywhere(&run->spill, BUFFER_BYTES, err))
+		return false;
+	reading->run = run;
+	follow_share(reading, share, shares);
+	read_part(reading, parts, share, last_item);
+	lives_free(reading->lives);
+	reading->run = NULL;
+	return turn_run(reading, run, err) && lives_parts_ok(parts, err);
+}
+
+// All shares but the last go to files.
 static bool read_shares(struct reading *reading, uint32_t shares, struct progress *progress,
 			struct err *err)
 {
-	enum { BUFFER_BYTES = 1 << 16 };
-	const struct lives_watcher watcher = { .begin = begin, .end = end, .context = reading };
+	struct lives_parts *parts = NULL;
 	bool good = true;
 
+	if (shares > 1) {
+		parts = lives_parts_new(reading->asked->reader, &reading->undone, shares - 1,
+					shares, err);
+		good = parts != NULL;
+	}
 	reading->runs = mem_alloc(shares, sizeof *reading->runs);
-	for (uint32_t share = 0; share < shares && good; share++) {
-		struct run *run = share + 1 < shares ? &reading->runs[share] : NULL;
-
-		if (run && !spill_open_anywhere(&run->spill, BUFFER_BYTES, err)) {
-			good = false;
-			break;
-		}
-		reading->run = run;
-		reading->first = run ? NULL : first_run(reading);
-		reading->lives = lives_new(reading->asked->reader, &watcher, &reading->undone);
-		lives_share(reading->lives, share, shares);
+	if (parts)
+		fill_parts(reading, parts, progress);
+	for (uint32_t share = 0; share + 1 < shares && good; share++)
+		good = read_share(reading, parts, share, shares, reading->item, err);
+	lives_parts_free(parts);
+	if (good) {
+		reading->first = first_run(reading);
+		follow_share(reading, shares - 1, shares);
 		read_items(reading, progress);
 		lives_free(reading->lives);
-		if (run)
-			good = turn_run(reading, run, err);
 	}
 	for (uint32_t i = 0; i < reading->runs_count; i++) {
 		good = good && spill_ok(&reading->runs[i].spill, err);

@@ -10,7 +10,8 @@
 #include "engine/replay/event_bitmap.h"
 
 #include "base/mem.h"
-#include "engine/replay/lives.h"
+#include "engine/replay/lives_parts.h"
+#include "trace/reader_pass.h"
 
 #include <string.h>
 
@@ -100,26 +101,90 @@ static void end_block(void *context, const struct lives_block *block, const stru
 		set_bit(&event_bitmap->ends, end->number);
 }
 
-// Bits are set in any order, so the shares (lives_share) need not be put together.
+// What does not fit in memory at once is paired share by share. Bits are set in any order, so what
+// shares say need not be put together.
+struct shares {
+	struct reader *reader;
+	const struct lives_watcher *watcher;
+	struct map undone;
+	uint32_t count;
+	struct progress *progress;
+};
+
+// All items go by; which of them are in whose file is lives_parts.h's.
+static void fill_parts(struct lives_parts *parts, const struct shares *shares)
+{
+	struct reader_pass pass = reader_pass_begin(shares->reader, shares->progress);
+
+	while (reader_pass_next(&pass) != READER_END) {
+		if (pass.item == READER_EVENT)
+			lives_parts_add_event(parts, pass.items, &pass.event);
+		else
+			lives_parts_add_note(parts, pass.items, &pass.note);
+	}
+	reader_rewind(shares->reader);
+}
+
+// By temporary files. False: these cannot be had, or are not whole.
+static bool pair_by_files(const struct shares *shares)
+{
+	struct err err;
+	struct lives_parts *parts = lives_parts_new(shares->reader, &shares->undone, shares->count,
+						    shares->count, &err);
+	bool good;
+
+	if (!parts)
+		return false;
+	fill_parts(parts, shares);
+	for (uint32_t share = 0; share < shares->count; share++) {
+		struct lives *lives = lives_new(shares->reader, shares->watcher, &shares->undone);
+
+		lives_share(lives, share, shares->count);
+		lives_parts_read(parts, share, lives);
+		lives_finish(lives, moment_duration(shares->reader));
+		lives_free(lives);
+	}
+	good = lives_parts_ok(parts, &err);
+	lives_parts_free(parts);
+	return good;
+}
+
+// By the trace alone, once for each share.
+static void pair_by_reading(const struct shares *shares)
+{
+	for (uint32_t share = 0; share < shares->count; share++) {
+		struct lives *lives = lives_new(shares->reader, shares->watcher, &shares->undone);
+
+		lives_share(lives, share, shares->count);
+		lives_read(lives, shares->reader, shares->progress);
+		lives_free(lives);
+	}
+}
+
+static void forget(struct bits *bits)
+{
+	mem_free(bits->bytes);
+	*bits = (struct bits){ 0 };
+}
+
+// Files that a full disk cut say of some blocks that they never ended: then it is all done again.
 struct event_bitmap *event_bitmap_new(struct reader *reader, const struct query *query,
 				      const struct moment_edge window[2], uint64_t memory_bytes,
 				      struct progress *progress)
 {
 	struct event_bitmap *event_bitmap = mem_alloc(1, sizeof *event_bitmap);
 	const struct lives_watcher watcher = { .end = end_block, .context = event_bitmap };
-	struct map undone = { 0 };
-	uint32_t shares = lives_find_shares(reader, &undone, memory_bytes, progress);
+	struct shares shares = { .reader = reader, .watcher = &watcher, .progress = progress };
 
 	event_bitmap->query = query;
 	event_bitmap->window = window;
-	for (uint32_t share = 0; share < shares; share++) {
-		struct lives *lives = lives_new(reader, &watcher, &undone);
-
-		lives_share(lives, share, shares);
-		lives_read(lives, reader, progress);
-		lives_free(lives);
+	shares.count = lives_find_shares(reader, &shares.undone, memory_bytes, progress);
+	if (shares.count == 1 || !pair_by_files(&shares)) {
+		forget(&event_bitmap->begins);
+		forget(&event_bitmap->ends);
+		pair_by_reading(&shares);
 	}
-	map_fini(&undone);
+	map_fini(&shares.undone);
 	return event_bitmap;
 }
 

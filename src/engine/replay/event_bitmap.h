@@ -16,7 +16,7 @@ struct event_bitmap;
 
 // Reads the trace from its beginning, and rewinds the reader. `window` says what the query's types
 // are about. Memory: two bits for each event, and `memory_bytes` for the blocks that live at one
-// time; more of them are paired in several readings.
+// time; more of them are paired by way of temporary files, or in several readings.
 struct event_bitmap *event_bitmap_new(struct reader *reader, const struct query *query,
 				      const struct moment_edge window[2], uint64_t memory_bytes,
 				      struct progress *progress);

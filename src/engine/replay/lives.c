@@ -86,13 +86,9 @@ void lives_share(struct lives *lives, uint32_t share, uint32_t shares)
 	lives->shares = shares;
 }
 
-// By page, so that neighbours stay neighbours in tables. The product's upper half is a fraction of
-// 2^32, of which each share has as much as the others.
 static inline bool is_mine(const struct lives *lives, uint64_t address)
 {
-	uint64_t hash = ((address >> 12) * UINT64_C(0x9e3779b97f4a7c15)) >> 32;
-
-	return lives->shares <= 1 || (hash * lives->shares) >> 32 == lives->share;
+	return lives->shares <= 1 || lives_share_of(address, lives->shares) == lives->share;
 }
 
 void lives_free(struct lives *lives)
@@ -477,6 +473,30 @@ void lives_add_event(struct lives *lives, const struct trace_event *event)
 		destroy(lives, event, thread->process);
 	if (effect & EFFECT_CALL)
 		half->open = false;
+}
+
+// In the same order. There is no half to be kept: what could be asked of one is in the event.
+void lives_add_settled(struct lives *lives, const struct trace_event *event)
+{
+	const struct trace_thread *thread = reader_thread(lives->reader, event->thread);
+	unsigned effect = effect_of(event->kind);
+
+	ASSERT(lives->shares > 1);
+	lives->next_number = event->number + 1;
+	if (!thread || !reader_process(lives->reader, thread->process))
+		return;
+	if (effect & EFFECT_ENDS)
+		end(lives, event, thread->process, effect_ended(event),
+		    effect & EFFECT_MOVES ? LIVES_REALLOC : LIVES_FREE);
+	if (effect & EFFECT_BEGINS)
+		begin(lives, event, thread->process, effect & EFFECT_MOVES, event->old_address);
+	if (effect & EFFECT_DESTROYS)
+		destroy(lives, event, thread->process);
+}
+
+void lives_at(struct lives *lives, uint64_t number)
+{
+	lives->next_number = number;
 }
 
 // The end of a process; all others say nothing of blocks.

@@ -114,6 +114,15 @@ struct lives *lives_new_lean(const struct reader *reader);
 // `begin` is given, but no end.
 void lives_share(struct lives *lives, uint32_t share, uint32_t shares);
 
+// Whose an address is. By page, so that neighbours stay neighbours in tables. The product's upper
+// half is a fraction of 2^32, of which each share has as much as the others.
+static inline uint32_t lives_share_of(uint64_t address, uint32_t shares)
+{
+	uint64_t hash = ((address >> 12) * UINT64_C(0x9e3779b97f4a7c15)) >> 32;
+
+	return (uint32_t)((hash * shares) >> 32);
+}
+
 // These events, which are added soon, are of one thread (reader_run): begin to fetch from memory
 // what they end. Hides most of what a cache costs.
 void lives_expect(struct lives *lives, const struct trace_event *events, uint32_t count);
@@ -121,6 +130,13 @@ void lives_expect(struct lives *lives, const struct trace_event *events, uint32_
 // Each item. Events of unknown threads and on virtual memory are ignored.
 void lives_add_event(struct lives *lives, const struct trace_event *event);
 void lives_add_note(struct lives *lives, const struct trace_note *note);
+
+// For who leaves items out (lives_parts.h). An event in place of lives_add_event: whether halves of
+// reallocs belong together was asked before, so a second half has what it moves as `old_address`,
+// and first halves that change nothing do not come.
+void lives_add_settled(struct lives *lives, const struct trace_event *event);
+// The event that comes next, given or not, has this number.
+void lives_at(struct lives *lives, uint64_t number);
 
 // All items of the reader, then lives_finish. Rewinds it, before and after; so it says itself
 // whether it came to the end (reader_over).
