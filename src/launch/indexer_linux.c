@@ -1,18 +1,22 @@
 // The index of a recording is built in a process of its own, at idle priority, while the trace
 // grows: it reads what is there, asks every 100 ms whether there is more, and is told ('w') when
-// the trace is whole. From then on somebody waits, and it has the priority of others. 's' ends it,
-// and what is built so far is kept for the first question.
+// the trace is whole. From then on somebody waits, and we give it the priority of others: by itself
+// it would have to be given a processor first. 's' ends it, and what is built so far is kept for
+// the first question.
 #include "launch/indexer_linux.h"
 
 #include "base/mem.h"
 #include "engine/window.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -31,13 +35,14 @@ struct following {
 	bool whole, stop;
 };
 
-static void be_modest(bool idle)
+// A thread (0: this one) takes what is idle, or its share. False: it may not go back to that.
+static bool set_idle(pid_t thread, bool idle)
 {
 	enum { WHO_PROCESS = 1, CLASS_IDLE = 3 << 13, CLASS_NONE = 0 };
 	const struct sched_param param = { 0 };
 
-	sched_setscheduler(0, idle ? SCHED_IDLE : SCHED_OTHER, &param);
-	syscall(SYS_ioprio_set, WHO_PROCESS, 0, idle ? CLASS_IDLE : CLASS_NONE);
+	syscall(SYS_ioprio_set, WHO_PROCESS, thread, idle ? CLASS_IDLE : CLASS_NONE);
+	return sched_setscheduler(thread, idle ? SCHED_IDLE : SCHED_OTHER, &param) == 0;
 }
 
 // Hear what there is to hear, for at most so long.
@@ -52,9 +57,7 @@ static void listen_for(struct following *following, int timeout_ms)
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got == 1 && word == WORD_WHOLE) {
-			// Somebody waits for us now.
 			following->whole = true;
-			be_modest(false);
 			timeout_ms = 0;
 			continue;
 		}
@@ -84,9 +87,9 @@ static bool stop(void *context)
 	return following->stop;
 }
 
-_Noreturn static void follow(const char *trace_path, int fd)
+_Noreturn static void follow(const char *trace_path, int fd, bool whole)
 {
-	struct following following = { .whole = false };
+	struct following following = { .whole = whole };
 	const struct window_options options = { .progress = PROGRESS_NONE,
 						.stop = stop,
 						.context = &following };
@@ -102,14 +105,15 @@ _Noreturn static void follow(const char *trace_path, int fd)
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	prctl(PR_SET_NAME, "tidemark-index");
-	be_modest(true);
+	if (!whole)
+		set_idle(0, true);
 	if (window_follow(trace_path, &options, more, &err))
 		_exit(INDEXER_READY);
 	send(SOCKET_FD, err.text, strlen(err.text), MSG_NOSIGNAL);
 	_exit(err.kind == ERR_STOPPED ? INDEXER_STOPPED : INDEXER_FAILED);
 }
 
-bool indexer_open(struct indexer *indexer, const char *trace_path, struct err *err)
+bool indexer_open(struct indexer *indexer, const char *trace_path, bool whole, struct err *err)
 {
 	int pair[2];
 
@@ -122,7 +126,7 @@ bool indexer_open(struct indexer *indexer, const char *trace_path, struct err *e
 		// One that is 3 already would be closed by itself.
 		int fd = fcntl(pair[1], F_DUPFD_CLOEXEC, SOCKET_FD + 1);
 
-		follow(trace_path, fd);
+		follow(trace_path, fd, whole);
 	}
 	close(pair[1]);
 	if (indexer->pid > 0) {
@@ -141,9 +145,32 @@ static void say(const struct indexer *indexer, char word)
 		send(indexer->fd, &word, 1, MSG_NOSIGNAL);
 }
 
-void indexer_whole(const struct indexer *indexer)
+// Its threads, the first of them first: what that starts from then on is as it is.
+static bool hurry(pid_t pid)
 {
-	say(indexer, WORD_WHOLE);
+	char path[40];
+	struct dirent *entry;
+	bool ok = set_idle(pid, false);
+	DIR *threads;
+
+	ASSERT(pid > 0);
+	snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+	threads = ok ? opendir(path) : NULL;
+	while (threads && (entry = readdir(threads)))
+		if (entry->d_name[0] != '.')
+			set_idle((pid_t)strtol(entry->d_name, NULL, 10), false);
+	if (threads)
+		closedir(threads);
+	return ok;
+}
+
+bool indexer_whole(const struct indexer *indexer)
+{
+	bool ok = hurry(indexer->pid);
+
+	// Without RLIMIT_NICE the way back from idle priority is closed to all but root.
+	say(indexer, ok ? WORD_WHOLE : WORD_STOP);
+	return ok;
 }
 
 void indexer_stop(const struct indexer *indexer)
@@ -167,10 +194,15 @@ enum indexer_end indexer_close(struct indexer *indexer, uint64_t *cpu_ns, struct
 	while (wait4(indexer->pid, &status, 0, &usage) < 0 && errno == EINTR)
 		;
 	*indexer = (struct indexer){ .fd = -1 };
-	*cpu_ns = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000000 +
-		  (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000;
+	*cpu_ns += (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000000 +
+		   (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000;
 	if (WIFEXITED(status) && WEXITSTATUS(status) <= INDEXER_STOPPED)
 		return (enum indexer_end)WEXITSTATUS(status);
-	err_set(err, ERR_IO, "%s", got > 0 ? text : "the process that builds the index died");
+	if (WIFSIGNALED(status))
+		err_set(err, ERR_IO, "the process that builds it was ended by signal %s%s",
+			sigabbrev_np(WTERMSIG(status)),
+			WTERMSIG(status) == SIGKILL ? " (no memory, if you did not)" : "");
+	else
+		err_set(err, ERR_IO, "%s", got > 0 ? text : "the process that builds it died");
 	return INDEXER_FAILED;
 }

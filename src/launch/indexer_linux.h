@@ -1,7 +1,7 @@
 // indexer: builds the window index of a recording while it is being written (record --index).
 //
 //     indexer_open      behind the collector: it reads the trace as it grows
-//     indexer_whole     nothing will be added: it finishes
+//     indexer_whole     nothing will be added: it finishes, at usual priority
 //       indexer_stop      or leaves off; what is done is kept for the first question
 //     indexer_close     how it ended
 //
@@ -27,11 +27,14 @@ enum indexer_end {
 	INDEXER_FAILED,  // err says why
 };
 
-bool indexer_open(struct indexer *indexer, const char *trace_path, struct err *err);
+// Whether the trace is whole already: then it is not idle priority that it has, and it goes on with
+// what another one left.
+bool indexer_open(struct indexer *indexer, const char *trace_path, bool whole, struct err *err);
 
 // A message to it. One that has ended does not hear it, which is no harm.
-void indexer_whole(const struct indexer *indexer);
+// False: it may not have another priority than idle, and leaves off (one that is opened now may).
+bool indexer_whole(const struct indexer *indexer);
 void indexer_stop(const struct indexer *indexer);
 
-// Waits for its end. *cpu_ns is what it took. Only of one that is open.
+// Waits for its end. What it took is added to *cpu_ns. Only of one that is open.
 enum indexer_end indexer_close(struct indexer *indexer, uint64_t *cpu_ns, struct err *err);

@@ -699,7 +699,7 @@ static void launch_open_indexer(struct launch *launch)
 	struct err err = { 0 };
 
 	if (launch->options->index &&
-	    !indexer_open(&launch->indexer, str_get(&launch->result->path), &err))
+	    !indexer_open(&launch->indexer, str_get(&launch->result->path), false, &err))
 		launch_tell(launch->options, "warning: no index: %s", err.text);
 }
 
@@ -712,40 +712,56 @@ static void launch_open_follower(struct launch *launch)
 		launch_tell(launch->options, "warning: %s (try: tidemark push)", err.text);
 }
 
-// The trace is whole, or as whole as it will be: its index, too. Ctrl-C leaves the rest of it for
-// later.
-static void launch_wait_for_index(struct launch *launch)
+// How it ended. Ctrl-C leaves the rest of it for later: *stopped. *told: that it takes a while.
+static enum indexer_end launch_watch_indexer(struct launch *launch, bool *stopped, bool *told,
+					     struct err *err)
 {
 	struct indexer *indexer = &launch->indexer;
 	struct signalfd_siginfo info;
-	struct err err = { 0 };
-	bool told = launch->asked_to_stop;
 
-	if (indexer->pid == 0)
-		return;
-	ASSERT(launch->program_pid == 0 && launch->collector_process.fd < 0);
-	indexer_whole(indexer);
-	if (launch->asked_to_stop)
+	if (*stopped)
 		indexer_stop(indexer);
 	for (;;) {
 		struct pollfd ready[] = {
 			{ .fd = launch->signal_fd, .events = POLLIN },
 			{ .fd = indexer->fd, .events = POLLIN },
 		};
-		int count = poll(ready, 2, told ? -1 : LAUNCH_PATIENCE_MS);
+		int count = poll(ready, 2, *told ? -1 : LAUNCH_PATIENCE_MS);
 
 		if (count == 0)
 			launch_tell(launch->options,
 				    "the trace is whole; finishing its index (Ctrl-C leaves "
 				    "that to the first question)");
-		told |= count == 0;
+		*told |= count == 0;
 		if (ready[1].revents)
 			break;
 		while (read(launch->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
-			if (info.ssi_signo != SIGCHLD && info.ssi_signo != SIGCONT)
+			if (info.ssi_signo != SIGCHLD && info.ssi_signo != SIGCONT) {
+				*stopped = true;
 				indexer_stop(indexer);
+			}
 	}
-	switch (indexer_close(indexer, &launch->result->index_cpu_ns, &err)) {
+	return indexer_close(indexer, &launch->result->index_cpu_ns, err);
+}
+
+// The trace is whole, or as whole as it will be: its index, too.
+static void launch_wait_for_index(struct launch *launch)
+{
+	struct indexer *indexer = &launch->indexer;
+	bool stopped = launch->asked_to_stop, told = stopped, hurries;
+	enum indexer_end end;
+	struct err err = { 0 };
+
+	if (indexer->pid == 0)
+		return;
+	ASSERT(launch->program_pid == 0 && launch->collector_process.fd < 0);
+	hurries = indexer_whole(indexer);
+	end = launch_watch_indexer(launch, &stopped, &told, &err);
+	// Another one goes on with it, at the priority that is ours.
+	if (end == INDEXER_STOPPED && !hurries && !stopped &&
+	    indexer_open(indexer, str_get(&launch->result->path), true, &err))
+		end = launch_watch_indexer(launch, &stopped, &told, &err);
+	switch (end) {
 	case INDEXER_READY:
 		launch->result->indexed = true;
 		break;

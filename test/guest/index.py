@@ -8,8 +8,8 @@ import signal
 import subprocess
 import sys
 
-from libguest import (TIDEMARK, check, environment, equal, main, program, record, run, test,
-                      wait_for)
+from libguest import (TIDEMARK, check, children_of, environment, equal, finished, main, need_root,
+                      program, record, run, started, test, wait_for)
 
 # Enough events for the index to have work while the program runs; the last ones come at once.
 CHURN = """
@@ -22,6 +22,7 @@ for i in range(12):
     time.sleep(0.02)
 """
 VIEW = ("--by", "process,type", "--from", "10%", "--to", "80%")
+WAITS = ["/bin/sh", "-c", "echo ready; read word"]
 PYTHON = environment(PYTHONMALLOC="malloc")
 
 
@@ -74,6 +75,50 @@ def symbols_that_are_bundled_leave_it_as_it_is():
 def without_the_option_nothing_is_built():
     record([program("family")])
     check(not os.path.exists("t.tide-index"), "an index that nobody asked for")
+
+
+def indexer_of(launcher):
+    """The process that builds the index; None: not yet."""
+    for pid in children_of(launcher):
+        with open(f"/proc/{pid}/comm", encoding="ascii") as file:
+            if file.read().strip() == "tidemark-index":
+                return pid
+    return None
+
+
+@test
+def once_it_is_waited_for_it_has_the_priority_of_others():
+    need_root()
+    running = started(WAITS, "--index", stdin=subprocess.PIPE)
+    wait_for(lambda: indexer_of(running.pid), "a process that builds the index")
+    indexer = indexer_of(running.pid)
+    wait_for(lambda: os.sched_getscheduler(indexer) == os.SCHED_IDLE, "its idle priority")
+    # On a busy machine it would not be given a processor, so it cannot do that by itself.
+    os.kill(indexer, signal.SIGSTOP)
+    running.stdin.write(b"end\n")
+    running.stdin.flush()
+    wait_for(lambda: os.sched_getscheduler(indexer) == os.SCHED_OTHER, "its usual priority")
+    os.kill(indexer, signal.SIGCONT)
+    check("its index is ready (" in finished(running)[2], "no index")
+    check_used("t.tide")
+
+
+@test
+def who_may_not_raise_it_starts_another_that_goes_on():
+    need_root()
+    ended = run(["setpriv", "--bounding-set", "-sys_nice", "--inh-caps", "-sys_nice", TIDEMARK,
+                 "record", "-o", "t.tide", "--index", "--", program("family")])
+    check("tidemark: its index is ready (" in ended.err, ended.err)
+    check_used("t.tide")
+
+
+@test
+def an_indexer_that_is_killed_is_said_to_be_with_the_signal():
+    running = started(WAITS, "--index", stdin=subprocess.PIPE)
+    wait_for(lambda: indexer_of(running.pid), "a process that builds the index")
+    os.kill(indexer_of(running.pid), signal.SIGKILL)
+    check("no index: the process that builds it was ended by signal KILL" in
+          finished(running)[2], "not said")
 
 
 @test
