@@ -735,7 +735,7 @@ def a_realloc_in_place_without_room_behind_it_is_no_want_of_memory():
     drawn = answer("map", "inplace.tide")
     equal((2, ["malloc", "realloc"], 30), (drawn["failures_count"], [one["call"] for one in drawn["failures"]],
                                            drawn["failures_in_place"]))
-    check("30 reallocs in place" in run("map", "inplace.tide").stdout)
+    check("30 calls that may not move" in run("map", "inplace.tide").stdout)
 
 
 # ---- moments ----
@@ -1086,7 +1086,7 @@ def holes_too_small_for_what_fails_are_told_and_a_failure_for_another_reason_is_
     equal(("load", 300 * MIB, "space"), (site(one), one["figures"]["size_bytes"], one["view"].split("tab=")[1].split("&")[0]))
     check(one["figures"]["free_bytes"] > 3000 * MIB and one["figures"]["largest_bytes"] < 300 * MIB, one)
     [again] = listed("halves", cut_up(256, 300, halves=True), "holes")
-    equal((one["what"], one["figures"]), (again["what"], again["figures"]))
+    equal((one["what"].replace("malloc", "realloc"), one["figures"]), (again["what"], again["figures"]))
     equal([], listed("room", cut_up(512, 300), "holes"))
     equal([], listed("sixty-four", cut_up(256, 300, bits=64), "holes"))
     equal([], listed("absurd", cut_up(256, 3000), "holes"))
@@ -1111,6 +1111,47 @@ def holes_too_small_for_what_fails_are_told_and_a_failure_for_another_reason_is_
     [half] = listed("half", cut_up(256, 300, end=1 << 31, own_end=0x7fff0000), "holes")
     check(half["figures"]["free_bytes"] < 2048 * MIB, half)
     equal([], listed("aware", cut_up(256, 300, end=1 << 31), "holes"))
+
+
+@test
+def a_call_of_the_system_that_fails_for_want_of_room_is_told_with_who_holds_it():
+    """Also one for which there is not enough at all; a limit or a commit is no want of room, and what an
+    allocator or the recorder tries is not the program's."""
+    def calls(size, count=1, more="", bits=32, host=None, step=256):
+        lines = [*([f'trace host="{host}"'] if host else []), *cut_up(step, 1, bits=bits)]
+        fails = f"@2 t mmap s 0 {size * MIB} prot=rw flags=private|anonymous{more} error=12"
+        return [line for line in lines[:-2]] + [fails] * count + [lines[-1]]
+
+    [one] = listed("called", calls(300, 7), "holes")
+    equal(("load", 300 * MIB, 7, "held by", "cutter"),
+          (site(one), one["figures"]["size_bytes"], one["figures"]["failed"], one["other"]["role"],
+           one["other"]["stack"][one["other"]["user_frame"]]["function"]))
+    check(one["figures"]["without_bytes"] > 3000 * MIB and "unusable_bytes" not in one["figures"], one)
+    check("15 mappings of cutter (60.0 KiB) cut it up" in one["why"] and "7 such failures" in one["why"], one)
+    [failed] = listed("called", calls(300, 7), "failed")
+    equal(("load", 7, True), (site(failed), failed["figures"]["failed"], "(mmap) 7 times" in failed["what"]))
+    check("the largest hole" in failed["why"], failed)
+    [one] = listed("windows", calls(300, host="Windows x86_64"), "holes")
+    equal(15 * (65536 - PAGE), one["figures"]["unusable_bytes"])
+    check("multiples of 64 KiB" in one["why"] and "whole 64 KiB" in one["advice"], one)
+    full = calls(300)
+    full[4] = "@1 t mmap c 0x10000 0xf0000000 prot=none flags=private|anonymous"
+    [one] = listed("full", full, "holes")
+    check("255.9 MiB of addresses are free" in one["what"], one)
+    for name, lines in (("long", calls(300, bits=64)), ("allocators", calls(300, more=" origin=allocator")),
+                        ("recorders", calls(300, more=" origin=recorder")), ("small", calls(200))):
+        equal([], listed(name, lines, "holes"))
+        equal(name in ("long", "small"), bool(listed(name, lines, "failed")))
+    equal(1, len(listed("low", [line for line in calls(1000, more="|0x40", bits=64)], "holes")))
+    stays = calls(300)
+    stays[-2] = f"@2 t mremap s {256 * MIB} {PAGE} -> {256 * MIB} {300 * MIB} flags=0 error=12"
+    equal([], listed("stays", stays, "failed") + listed("stays", stays, "holes"))
+    check("1 call that may not move" in run("map", "stays.tide").stdout)
+    commits = calls(300, host="Windows x86_64")
+    commits[-2] = f"@2 t mprotect s {256 * MIB} {PAGE} prot=259 error=12"
+    equal([], listed("commits", commits, "holes"))
+    [one] = listed("commits", commits, "failed")
+    check("(commit)" in one["what"] and "commit limit" in one["why"], one)
 
 
 def with_stacks(count, used, bits=32, limit=None):

@@ -172,6 +172,24 @@ def a_failure_that_no_hole_explains_says_so():
 
 
 @test
+def calls_that_fail_alike_are_one_row_and_those_of_another_size_are_another():
+    lines = ["process p pid=5 bits=32", "thread t p tid=5", "stack s big < main", "stack z other < main",
+             "@1 t mmap s 0x40000000 0x1000 prot=rw flags=private|anonymous"]
+    def fails(time, stack, size):
+        return f"@{time} t mmap {stack} 0 {size} prot=rw flags=private|anonymous error=12"
+    lines += [fails(time, "s", 0xf0000000) for time in range(10, 60)] + [fails(70, "s", 0xf1000000)]
+    lines += [fails(80 + k, "z", 0xf0000000 - k * PAGE) for k in range(20)]
+    path = assemble("alike", "\n".join(lines) + "\nend\n")
+    answer = drawn(path)
+    first, second, *others = answer["failures"]
+    assert (first["count"], first["time_ns"], first["last_ns"]) == (50, 10, 59), first
+    assert (second["count"], second["size"]) == (1, 0xf1000000), second
+    assert len(others) == 18 and answer["failures_left_out"] == 2 and answer["failures_count"] == 71
+    text = run("map", path).stdout
+    assert "50 times, the last at 59 ns" in text and "\n  2 more\n" in text, text
+
+
+@test
 def on_windows_a_failure_is_weighed_with_what_the_walk_after_it_found():
     """Also where nothing but the process's end comes after that, and not where a call came between."""
     def failures(host, *between, end=()):

@@ -1,17 +1,9 @@
-// Slots to segments, and whose the waste is.
-//
-// For example, slots of 64 KiB and a mapping of 4 KiB at 0x7f0000010000 with nothing else up to
-// 0x7f0000020000: the slot is its owner's, and the 60 KiB after the page are free, but of no use to
-// an owner that reserves whole slots. They are the waste of that mapping, which is the one below
-// them. Had the page been at the slot's end, the free bytes before it would be its waste too, as
-// there is nothing below in the slot.
+// Slots to segments: the picture, the curve, and the table of who is in the way.
 #include "report/draw/address_map.h"
 
-#include "base/map.h"
 #include "base/mem.h"
 #include "base/sort.h"
 #include "report/ask/own_heap.h"
-#include "trace/effect.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,330 +21,11 @@ enum {
 	FREE_SLOTS_MAX = 64,   // free ones in a row that are drawn, where the space is 64 bits wide
 	ALIKE_SLOTS_MAX = 512, // mapped ones in a row that are all alike
 	MAP_SHARED_BIT = 1,
-	MAP_32BIT_BIT = 0x40,
-	ENOMEM_NUMBER = 12,
 };
 
-#define LOW_32BIT (UINT64_C(1) << 30) // where MAP_32BIT puts things
-#define HIGH_32BIT (UINT64_C(1) << 31)
 #define HIGH_32 (UINT64_C(1) << 32)
 
-// What Linux gives no call that leaves the address to it: a gap below a stack that grows
-// (stack_guard_gap, 256 pages), and the lowest addresses (vm.mmap_min_addr, mostly 64 KiB).
-#define STACK_GAP (UINT64_C(1) << 20)
-#define LOWEST_GIVEN (UINT64_C(1) << 16)
-
-// ---- who is in the way ----
-
-// Mappings by who made them, and what the space were without each.
-struct weighing {
-	const struct space *space;
-	process_id process;
-	uint64_t low, high;
-	uint64_t granularity; // 0: waste and ages are not asked for
-	uint64_t now_ns;
-	uint64_t align;     // what is given begins at a multiple of it; 0: anywhere
-	uint64_t stack_gap; // what is free below the main stack and is no hole
-	uint64_t largest;   // hole
-	struct address_map_group *groups;
-	size_t count, capacity;
-	struct map numbers; // key -> position
-};
-
-static uint64_t mix(uint64_t a, uint64_t b)
-{
-	a = (a ^ b) * UINT64_C(0x9e3779b97f4a7c15);
-	return a ^ a >> 29;
-}
-
-// A file tells groups apart only where there is no stack: a program that maps a hundred files in
-// one place is in the way by that place.
-static bool same_group(const struct address_map_group *group, const struct range *range,
-		       uint8_t owner)
-{
-	return group->stack == range->stack && group->owner == owner &&
-	       (range->stack || group->file == range->file);
-}
-
-// The position of a range's group. Keys are hashes: one that is taken by another group moves on.
-static size_t group_of(struct weighing *weighing, const struct range *range)
-{
-	uint8_t owner = (uint8_t)space_owner(weighing->space, range);
-	uint64_t key = mix(mix(range->stack, range->stack ? 0 : range->file), owner);
-	uint64_t *number;
-	bool added;
-
-	for (;; key++) {
-		number = map_put(&weighing->numbers, key, &added);
-		if (added)
-			break;
-		if (same_group(&weighing->groups[*number], range, owner))
-			return *number;
-	}
-	*number = weighing->count;
-	*MEM_ADD(weighing->groups, weighing->count, weighing->capacity) =
-		(struct address_map_group){
-			.stack = range->stack,
-			.file = range->file,
-			.owner = owner,
-			.flags = range->flags,
-			.size_min = UINT64_MAX,
-			.age_min_ns = UINT64_MAX,
-		};
-	return weighing->count - 1;
-}
-
-// Bytes from an address up to the next multiple: of 0x11000 in slots of 64 KiB 0xf000; of 0x20000
-// none.
-static uint64_t rest_of_slot(uint64_t address, uint64_t granularity)
-{
-	ASSERT(granularity > 0);
-	return (granularity - address % granularity) % granularity;
-}
-
-// The hole [from, to) between two mappings: what of it is in slots that one of them is in. The slot
-// at the lower end belongs to the mapping below the hole, that at the upper end to the one above;
-// what is between are whole free slots. A hole within one slot is all of the one below. SIZE_MAX:
-// nothing is there, and the waste at that end has no owner.
-static void share_waste(struct weighing *weighing, uint64_t from, uint64_t to, size_t below,
-			size_t above)
-{
-	uint64_t up = rest_of_slot(from, weighing->granularity);
-	uint64_t down;
-
-	ASSERT(from <= to && (below == SIZE_MAX || below < weighing->count));
-	if (below != SIZE_MAX) {
-		if (up > to - from)
-			up = to - from;
-		weighing->groups[below].waste += up;
-		from += up;
-	}
-	down = to % weighing->granularity;
-	if (down > to - from)
-		down = to - from;
-	if (above != SIZE_MAX)
-		weighing->groups[above].waste += down;
-}
-
-// A mapping may be several pieces, of other protections; they are counted as bytes here and as one
-// mapping in count_mapping.
-static void count_piece(struct weighing *weighing, size_t group, const struct range *range)
-{
-	struct address_map_group *into = &weighing->groups[group];
-	uint64_t age = weighing->now_ns > range->time_ns ? weighing->now_ns - range->time_ns : 0;
-
-	ASSERT(group < weighing->count);
-	ASSERT(range->start < range->end);
-	into->bytes += range->end - range->start;
-	if (range->commit)
-		into->committed += range->end - range->start;
-	into->protections |= (uint8_t)(1 << (range->protection & 7));
-	if (age < into->age_min_ns)
-		into->age_min_ns = age;
-	if (age > into->age_max_ns)
-		into->age_max_ns = age;
-}
-
-// A mapping, all its pieces, is over.
-static void count_mapping(struct weighing *weighing, size_t group, uint64_t size)
-{
-	struct address_map_group *into = &weighing->groups[group];
-
-	ASSERT(group < weighing->count);
-	into->count++;
-	if (size < into->size_min)
-		into->size_min = size;
-	if (size > into->size_max)
-		into->size_max = size;
-}
-
-// Taking the group away would make a hole of so many bytes; the largest of these is kept.
-static void widen(struct weighing *weighing, size_t group, uint64_t hole)
-{
-	ASSERT(group < weighing->count);
-	if (hole > weighing->groups[group].largest_without)
-		weighing->groups[group].largest_without = hole;
-}
-
-// Where the hole below a range of `group` ends, which begins at `from`. A stack that grows keeps a
-// gap below it free, which is no hole: Linux gives nothing there.
-static uint64_t hole_end(const struct weighing *weighing, size_t group, const struct range *range,
-			 uint64_t from)
-{
-	uint64_t gap;
-
-	ASSERT(group < weighing->count);
-	gap = weighing->groups[group].owner == SPACE_MAIN_STACK ? weighing->stack_gap : 0;
-	if (range->start <= from)
-		return range->start;
-	return range->start - from > gap ? range->start - gap : from;
-}
-
-// The hole [from, to): what of it can be given.
-static void count_hole(struct weighing *weighing, uint64_t from, uint64_t to)
-{
-	if (weighing->align)
-		from += rest_of_slot(from, weighing->align);
-	if (to > from && to - from > weighing->largest)
-		weighing->largest = to - from;
-}
-
-// Walks the ranges once. Those side by side of one group, with the holes around them, would be one
-// hole without the group. For example pieces a, a, hole, b, hole, a: without b there would be one
-// hole from the end of the second a to the start of the third. A group that comes again later
-// begins a run of its own: taking all of its pieces away would join holes that are far apart, which
-// is another question.
-static void take_census(struct weighing *weighing)
-{
-	const struct ranges *ranges = space_ranges(weighing->space, weighing->process);
-	const struct range *range = ranges_from(ranges, weighing->low);
-	uint64_t free_from = weighing->low; // where the hole below the present group's run begins
-	uint64_t last_end = weighing->low;
-	uint64_t number = UINT64_MAX;
-	uint64_t began = 0; // of the present mapping
-	size_t present = SIZE_MAX;
-
-	for (; range && range->start < weighing->high; range = ranges_from(ranges, last_end)) {
-		size_t group = group_of(weighing, range);
-		uint64_t end = hole_end(weighing, group, range, last_end);
-
-		if (present != SIZE_MAX)
-			widen(weighing, present, end - free_from);
-		if (end > last_end)
-			count_hole(weighing, last_end, end);
-		if (weighing->granularity && range->start > last_end)
-			share_waste(weighing, last_end, range->start, present, group);
-		if (group != present || range->start != last_end || range->number != number) {
-			if (present != SIZE_MAX)
-				count_mapping(weighing, present, last_end - began);
-			began = range->start;
-		}
-		if (group != present)
-			free_from = last_end;
-		count_piece(weighing, group, range);
-		present = group;
-		number = range->number;
-		last_end = range->end;
-	}
-	if (last_end < weighing->high)
-		count_hole(weighing, last_end, weighing->high);
-	if (present == SIZE_MAX)
-		return;
-	count_mapping(weighing, present, last_end - began);
-	if (last_end >= weighing->high)
-		return;
-	widen(weighing, present, weighing->high - free_from);
-	if (weighing->granularity)
-		share_waste(weighing, last_end, weighing->high, present, SIZE_MAX);
-}
-
-static void census_fini(struct weighing *weighing)
-{
-	map_fini(&weighing->numbers);
-	mem_free(weighing->groups);
-}
-
-// What every process needs and cannot help having.
-static bool is_fixture(uint8_t owner)
-{
-	return owner == SPACE_TIDEMARK || owner == SPACE_KERNEL || owner == SPACE_MAIN_STACK;
-}
-
 // ---- what the pass over the trace gathers ----
-
-// Where the process says what it may map (Windows), that; else what Linux gives by itself.
-static uint64_t lowest_given(const struct address_map *address_map)
-{
-	const struct trace_process *process =
-		reader_process(address_map->asked->reader, address_map->process);
-
-	return process->address_end ? process->address_low : LOWEST_GIVEN;
-}
-
-// What was free for a call that failed, and who was in its way.
-static void weigh_failure(const struct address_map *address_map, const struct space *space,
-			  struct address_map_failure *failure)
-{
-	struct weighing weighing = {
-		.space = space,
-		.process = address_map->process,
-		.align = reader_is_windows(address_map->asked->reader) ? SPACE_SLOT : 0,
-		.stack_gap = STACK_GAP,
-	};
-	const struct space_totals *totals = space_process(space, address_map->process);
-
-	failure->mapped = totals->reserved_bytes + totals->inherited_bytes;
-	failure->culprit = (struct address_map_group){ 0 };
-	failure->holes = ranges_holes(space_ranges(space, address_map->process), failure->low,
-				      failure->high);
-	weighing.now_ns = failure->time_ns;
-	weighing.low = lowest_given(address_map);
-	if (weighing.low < failure->low)
-		weighing.low = failure->low;
-	weighing.high = failure->high;
-	take_census(&weighing);
-	// What could be given: less than what is free, by alignment and by the gap below a stack.
-	failure->holes.largest = weighing.largest;
-	for (size_t i = 0; i < weighing.count; i++) {
-		const struct address_map_group *group = &weighing.groups[i];
-
-		if (!is_fixture(group->owner) && group->largest_without > failure->holes.largest &&
-		    group->largest_without > failure->culprit.largest_without)
-			failure->culprit = *group;
-	}
-	census_fini(&weighing);
-}
-
-// The first twenty are kept, and all are counted. What failed is weighed as the space was just
-// before the call; a mapping with MAP_32BIT only in the part where Linux puts such.
-static void add_failure(struct address_map *address_map, const struct space *space,
-			const struct trace_event *event)
-{
-	struct address_map_failure *failure;
-	bool low_only = event->vm && event->kind == TRACE_MMAP && event->vm->flags & MAP_32BIT_BIT;
-
-	if (address_map->failures_count++ >= ADDRESS_MAP_FAILURES_MAX)
-		return;
-	failure = &address_map->failures[address_map->failures_count - 1];
-	*failure = (struct address_map_failure){
-		.number = event->number,
-		.time_ns = event->time_ns,
-		.kind = event->kind,
-		.error = event->vm ? event->vm->error : ENOMEM_NUMBER,
-		.size = event->size,
-		.thread = event->thread,
-		.stack = event->stack,
-		.low = low_only ? LOW_32BIT : address_map->low,
-		.high = low_only ? HIGH_32BIT : address_map->high,
-	};
-	weigh_failure(address_map, space, failure);
-}
-
-// On Windows a walk of the address space follows a call that failed, and finds what no call said:
-// stacks, images, what another process put there. It is the nearest look at what was in the way,
-// so what it found counts. It ends where the next call changes something.
-static void weigh_again(struct address_map *address_map, const struct space *space)
-{
-	size_t kept = address_map->failures_count < ADDRESS_MAP_FAILURES_MAX
-			      ? (size_t)address_map->failures_count
-			      : ADDRESS_MAP_FAILURES_MAX;
-
-	ASSERT(address_map->settled <= kept);
-	for (size_t i = address_map->settled; address_map->walked && i < kept; i++)
-		weigh_failure(address_map, space, &address_map->failures[i]);
-	address_map->settled = kept;
-	address_map->walked = false;
-}
-
-// Allocations that returned nothing, and calls of the program's own that had no memory.
-static bool is_failure(const struct trace_event *event)
-{
-	if (effect_of(event->kind) & EFFECT_FAILS)
-		return effect_lacks(event);
-	return event->vm && event->vm->error == ENOMEM_NUMBER &&
-	       (event->kind == TRACE_MMAP || event->kind == TRACE_MREMAP ||
-		event->kind == TRACE_BRK || event->kind == TRACE_SHMAT);
-}
 
 // So many points have been begun: a stretch of time begins with what the one before it ended with.
 static void begin_points(struct address_map *address_map, unsigned count)
@@ -403,26 +76,15 @@ static void add_point(struct address_map *address_map, const struct space *space
 static void before_event(void *context, const struct space *space, const struct trace_event *event)
 {
 	struct address_map *address_map = context;
-	const struct trace_thread *thread =
-		reader_thread(address_map->asked->reader, event->thread);
 
-	if (!thread || thread->process != address_map->process)
-		return;
-	if (is_failure(event))
-		add_failure(address_map, space, event);
-	else if (event->kind == TRACE_MAPPED || event->kind == TRACE_UNMAPPED)
-		address_map->walked = reader_is_windows(address_map->asked->reader);
-	else if (event->vm && !event->vm->error)
-		weigh_again(address_map, space);
-	address_map->failures_in_place += effect_stays(event);
+	failures_before(&address_map->failures, space, event);
 }
 
 static void on_note(void *context, const struct space *space, const struct trace_note *note)
 {
 	struct address_map *address_map = context;
 
-	if (note->process == address_map->process)
-		weigh_again(address_map, space);
+	failures_noted(&address_map->failures, space, note);
 }
 
 static void after_event(void *context, const struct space *space, const struct trace_event *event)
@@ -461,6 +123,13 @@ static void read_whole(struct address_map *address_map)
 		.context = address_map,
 	};
 
+	address_map->failures = (struct failures){
+		.asked = address_map->asked,
+		.process = address_map->process,
+		.low = address_map->low,
+		.high = address_map->high,
+		.most = ADDRESS_MAP_FAILURES_MAX,
+	};
 	address_map->points_end_ns = moment_duration(address_map->asked->reader);
 	address_map->points = mem_alloc(ADDRESS_MAP_POINTS, sizeof *address_map->points);
 	moment_view_calls(address_map->asked, &options, "drawing");
@@ -637,7 +306,7 @@ static void count_slots(struct address_map *address_map)
 		const struct range *range = ranges_from(ranges, at);
 		uint64_t stop = range && range->start < address_map->high ? range->start
 									  : address_map->high;
-		uint64_t first = at + rest_of_slot(at, granularity);
+		uint64_t first = at + mappers_rest(at, granularity);
 
 		if (stop > first) {
 			uint64_t slots = (stop - first) / granularity;
@@ -673,23 +342,21 @@ static void count_owners(struct address_map *address_map)
 	}
 }
 
-SORT_ORDER(most_in_the_way_first, struct address_map_group, SORT_FALLS(largest_without),
-	   SORT_FALLS(waste), SORT_FALLS(bytes), SORT_RISES(stack), SORT_RISES(file),
-	   SORT_RISES(owner))
+SORT_ORDER(most_in_the_way_first, struct mapper, SORT_FALLS(largest_without), SORT_FALLS(waste),
+	   SORT_FALLS(bytes), SORT_RISES(stack), SORT_RISES(file), SORT_RISES(owner))
 
-static bool group_selected(const struct address_map *address_map,
-			   const struct address_map_group *group)
+static bool group_selected(const struct address_map *address_map, const struct mapper *group)
 {
 	const struct query *query = &address_map->asked->selection.query;
 
-	return !is_fixture(group->owner) &&
+	return !mappers_is_fixture(group->owner) &&
 	       (!query->stack || query->stack(query->context, group->stack));
 }
 
 // A group that could not widen the largest hole is shown with that hole.
 static void make_table(struct address_map *address_map)
 {
-	struct weighing weighing = {
+	struct mappers mappers = {
 		.space = present_space(address_map->asked->present),
 		.process = address_map->process,
 		.low = address_map->low,
@@ -698,9 +365,9 @@ static void make_table(struct address_map *address_map)
 		.now_ns = present_time(address_map->asked->present, address_map->process),
 	};
 
-	take_census(&weighing);
-	for (size_t i = 0; i < weighing.count; i++) {
-		struct address_map_group *group = &weighing.groups[i];
+	mappers_take(&mappers);
+	for (size_t i = 0; i < mappers.count; i++) {
+		struct mapper *group = &mappers.list[i];
 
 		if (group->largest_without < address_map->holes.largest)
 			group->largest_without = address_map->holes.largest;
@@ -714,7 +381,7 @@ static void make_table(struct address_map *address_map)
 		      most_in_the_way_first);
 	else if (address_map->asked->selection.query.stack)
 		query_context_warn(address_map->asked, "no mapper passes the filters");
-	census_fini(&weighing);
+	mappers_fini(&mappers);
 }
 
 bool address_map_set_granularity(struct address_map_options *options, uint64_t bytes,
@@ -783,31 +450,11 @@ bool address_map_init(struct address_map *address_map, struct query_context *ask
 void address_map_fini(struct address_map *address_map)
 {
 	MEM_FREE(address_map->segments, address_map->groups, address_map->points);
+	failures_fini(&address_map->failures);
 	*address_map = (struct address_map){ 0 };
 }
 
-// Of an allocation that failed the trace has no more than whether it was a realloc.
-const char *address_map_failure_word(const struct address_map_failure *failure)
-{
-	switch (failure->kind) {
-	case TRACE_MMAP:
-		return "mmap";
-	case TRACE_MREMAP:
-		return "mremap";
-	case TRACE_BRK:
-		return "brk";
-	case TRACE_SHMAT:
-		return "shmat";
-	case TRACE_REALLOC_FAILED:
-	case TRACE_REALLOC_UNDO:
-		return "realloc";
-	default:
-		return "malloc";
-	}
-}
-
-const char *address_map_heap(const struct address_map *address_map,
-			     const struct address_map_group *group)
+const char *address_map_heap(const struct address_map *address_map, const struct mapper *group)
 {
 	const struct query_context *asked = address_map->asked;
 
@@ -817,7 +464,7 @@ const char *address_map_heap(const struct address_map *address_map,
 			       group->stack);
 }
 
-void address_map_describe_type(const struct address_map_group *group, struct str *text)
+void address_map_describe_type(const struct mapper *group, struct str *text)
 {
 	str_add(text, group->flags & MAP_SHARED_BIT ? "shared" : "private");
 	for (unsigned protection = 0; protection < 8; protection++)

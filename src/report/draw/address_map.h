@@ -18,11 +18,12 @@
 // way. Figures of free memory are of the part [low, high), in bytes, not rounded to slots.
 #pragma once
 
+#include "report/ask/failures.h"
 #include "report/ask/moment_view.h"
 
 enum {
 	ADDRESS_MAP_POINTS = 240,              // of the curve
-	ADDRESS_MAP_FAILURES_MAX = 20,         // that are kept, the first
+	ADDRESS_MAP_FAILURES_MAX = 20,         // that are kept, the first: by stack, kind and size
 	ADDRESS_MAP_FREE = SPACE_OWNERS_COUNT, // owner of a cell where nothing is
 	ADDRESS_MAP_CELLS_MAX = 1 << 16,
 };
@@ -52,44 +53,10 @@ struct address_map_segment {
 	bool skipped_reserved;
 };
 
-// What one stack (or one file) of one owner has mapped.
-struct address_map_group {
-	stack_id stack;
-	file_id file; // where there is no stack
-	uint8_t owner;
-	uint8_t protections; // bit p: some of it has protection p
-	uint32_t flags;
-	uint64_t count; // mappings
-	uint64_t bytes;
-	uint64_t committed;
-	uint64_t waste; // unusable bytes in its slots
-	uint64_t size_min, size_max;
-	// at the moment that is shown
-	uint64_t age_min_ns, age_max_ns;
-	uint64_t largest_without; // the largest free block, if these were not there
-};
-
 // A stretch of time: a 240th of the recording. Bytes, and how many holes.
 struct address_map_point {
 	uint64_t free_min, largest_min;
 	uint64_t reserved_max, committed_max, holes_max;
-};
-
-// A call that got no memory, and the space just before it; on Windows with what the walk after it
-// found.
-struct address_map_failure {
-	// of its event; ns since the recording began
-	uint64_t number, time_ns;
-	uint8_t kind; // enum trace_kind
-	uint32_t error;
-	uint64_t size; // asked for
-	thread_id thread;
-	stack_id stack;
-	uint64_t low, high;        // where it could have been put
-	uint64_t mapped;           // bytes, just before
-	struct ranges_holes holes; // .largest: of what the kernel gives, without the stack's gap
-	// Without whom the largest hole would have been largest; count 0: nobody.
-	struct address_map_group culprit;
 };
 
 struct address_map {
@@ -106,20 +73,14 @@ struct address_map {
 	uint64_t owners[SPACE_OWNERS_COUNT]; // bytes mapped
 	struct address_map_segment *segments;
 	size_t segments_count, segments_capacity;
-	struct address_map_group *groups; // the table: most in the way first
+	struct mapper *groups; // the table: most in the way first
 	size_t groups_count, groups_capacity;
 	struct address_map_point *points; // ADDRESS_MAP_POINTS, over the whole trace
 	struct address_map_point now;     // private: as it was after the last event that was read,
 	unsigned now_points;              // private: and how many points have been begun
 	// the time that the points divide into equal parts, from 0
 	uint64_t points_end_ns;
-	struct address_map_failure failures[ADDRESS_MAP_FAILURES_MAX];
-	size_t settled; // private: so many of them have been weighed for good,
-	bool walked;    // private: and a walk has found something since
-	// also those that are not kept
-	uint64_t failures_count; // all
-	// reallocs that may not move their block and found no room after it: in neither
-	uint64_t failures_in_place;
+	struct failures failures; // of the whole trace
 };
 
 // From words: a power of two from 4 KiB to 1 TiB; "0x40000000..0x80000000". ERR_USAGE.
@@ -144,12 +105,8 @@ void address_map_write_text(const struct address_map *address_map, struct paper 
 void address_map_write_json(const struct address_map *address_map, struct sink *sink);
 void address_map_write_svg(const struct address_map *address_map, struct sink *sink);
 
-// "mmap", "malloc" …: what a failed call was.
-const char *address_map_failure_word(const struct address_map_failure *failure);
-
 // "V8 heap": the runtime's that mapped it; NULL: it is none's that is known.
-const char *address_map_heap(const struct address_map *address_map,
-			     const struct address_map_group *group);
+const char *address_map_heap(const struct address_map *address_map, const struct mapper *group);
 
 // "private rw- ---": type, and the protections that are among them.
-void address_map_describe_type(const struct address_map_group *group, struct str *text);
+void address_map_describe_type(const struct mapper *group, struct str *text);

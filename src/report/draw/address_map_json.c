@@ -16,7 +16,7 @@ static const char *file_of(const struct address_map *address_map, file_id id)
 // (largest_free) is not in the way. `heap` is the runtime that mapped it for a heap of its own,
 // null if none did. `mapped_file` is null where there is a stack, which says more.
 static void write_group(const struct address_map *address_map, struct json *json,
-			const struct address_map_group *group)
+			const struct mapper *group)
 {
 	struct str type = { 0 };
 
@@ -40,19 +40,22 @@ static void write_group(const struct address_map *address_map, struct json *json
 	str_fini(&type);
 }
 
-// The first 20 are kept with all that was so when they failed; the rest is a number. What `low` and
+// The first 20 of a stack, kind and size are kept with all that was so when the first of them
+// failed; the rest is a number. What `low` and
 // `high` enclose is where the call could have been put: for a mapping with MAP_32BIT that is 1 to 2
 // GiB. `in_the_way` is null where no one group would have made a larger hole by its absence.
 static void write_failures(const struct address_map *address_map, struct json *json)
 {
-	json_kv_u64(json, "failures_count", address_map->failures_count);
+	json_kv_u64(json, "failures_count", address_map->failures.calls);
 	json_kv_array(json, "failures");
-	for (uint64_t i = 0; i < address_map->failures_count && i < ADDRESS_MAP_FAILURES_MAX; i++) {
-		const struct address_map_failure *failure = &address_map->failures[i];
+	for (size_t i = 0; i < address_map->failures.count; i++) {
+		const struct failure *failure = &address_map->failures.list[i];
 
 		json_object_begin(json);
 		json_kv_u64(json, "time_ns", failure->time_ns);
-		json_kv_string(json, "call", address_map_failure_word(failure));
+		json_kv_u64(json, "last_ns", failure->last_ns);
+		json_kv_u64(json, "count", failure->count);
+		json_kv_string(json, "call", failures_word(failure));
 		json_kv_u64(json, "size", failure->size);
 		json_kv_u64(json, "error", failure->error);
 		json_kv_hex(json, "low", failure->low);
@@ -61,6 +64,7 @@ static void write_failures(const struct address_map *address_map, struct json *j
 		json_kv_u64(json, "free", failure->holes.bytes);
 		json_kv_u64(json, "holes", failure->holes.count);
 		json_kv_u64(json, "largest_free", failure->holes.largest);
+		json_kv_u64(json, "unusable", failure->unusable);
 		moment_view_write_stack(address_map->asked, json, failure->stack);
 		json_key(json, "in_the_way");
 		if (failure->culprit.count)
@@ -70,11 +74,8 @@ static void write_failures(const struct address_map *address_map, struct json *j
 		json_object_end(json);
 	}
 	json_array_end(json);
-	json_kv_u64(json, "failures_in_place", address_map->failures_in_place);
-	json_kv_u64(json, "failures_left_out",
-		    address_map->failures_count > ADDRESS_MAP_FAILURES_MAX
-			    ? address_map->failures_count - ADDRESS_MAP_FAILURES_MAX
-			    : 0);
+	json_kv_u64(json, "failures_in_place", address_map->failures.in_place);
+	json_kv_u64(json, "failures_left_out", address_map->failures.left_out);
 }
 
 // One line each: a large process has tens of thousands. All of the process are there, also those

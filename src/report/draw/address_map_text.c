@@ -250,7 +250,7 @@ static void write_curves(const struct address_map *address_map, struct paper *pa
 // ---- the table ----
 
 static void write_who(const struct address_map *address_map, struct stack_text *stacks,
-		      const struct address_map_group *group)
+		      const struct mapper *group)
 {
 	const struct trace_file *file = reader_file(address_map->asked->reader, group->file);
 
@@ -268,7 +268,7 @@ static void write_who(const struct address_map *address_map, struct stack_text *
 
 // Two lines: what it is and who mapped it, then sizes, protections and ages.
 static void write_group(const struct address_map *address_map, struct stack_text *stacks,
-			const struct address_map_group *group)
+			const struct mapper *group)
 {
 	const char *heap = address_map_heap(address_map, group);
 	struct paper *paper = stacks->paper;
@@ -326,7 +326,7 @@ static void write_table(const struct address_map *address_map, struct stack_text
 // is mapped plus what was asked for says so of RLIMIT_AS. Of RLIMIT_DATA and of memory itself the
 // trace knows too little, so there it is a question.
 static void write_limits(const struct address_map *address_map, struct paper *paper,
-			 const struct address_map_failure *failure)
+			 const struct failure *failure)
 {
 	const struct trace_process *process =
 		reader_process(address_map->asked->reader, address_map->process);
@@ -345,16 +345,19 @@ static void write_limits(const struct address_map *address_map, struct paper *pa
 // `largest hole` decides what is said: with one that is large enough it was a limit; else the group
 // whose mappings, taken away, would leave the largest hole is named.
 static void write_failure(const struct address_map *address_map, struct stack_text *stacks,
-			  const struct address_map_failure *failure)
+			  const struct failure *failure)
 {
 	struct paper *paper = stacks->paper;
 	const char *hole = STR_BYTES(failure->holes.largest);
 
 	paper_field(paper, PAPER_PLAIN, STR_DURATION(failure->time_ns), 12, true);
-	paper_format(paper, PAPER_BOLD, "  %-8s", address_map_failure_word(failure));
+	paper_format(paper, PAPER_BOLD, "  %-8s", failures_word(failure));
 	paper_field(paper, PAPER_BOLD, STR_BYTES(failure->size), 10, true);
 	paper_format(paper, PAPER_PLAIN, "%*s", GROUP_COLUMNS - 32, "");
 	stack_text_write(stacks, address_map->process, failure->stack);
+	if (failure->count > 1)
+		paper_format(paper, PAPER_PLAIN, "%14s%s times, the last at %s\n", "",
+			     STR_COUNT(failure->count), STR_DURATION(failure->last_ns));
 	if (failure->holes.largest >= failure->size) {
 		paper_format(paper, PAPER_PLAIN,
 			     "%14slargest hole %s: it was not for want of address space", "", hole);
@@ -378,24 +381,22 @@ static void write_failure(const struct address_map *address_map, struct stack_te
 
 static void write_failures(const struct address_map *address_map, struct stack_text *stacks)
 {
-	uint64_t kept = address_map->failures_count < ADDRESS_MAP_FAILURES_MAX
-				? address_map->failures_count
-				: ADDRESS_MAP_FAILURES_MAX;
+	const struct failures *failures = &address_map->failures;
 
-	if (address_map->failures_in_place)
+	if (failures->in_place)
 		paper_format(stacks->paper, PAPER_DIM,
-			     "%s realloc%s in place (HEAP_REALLOC_IN_PLACE_ONLY) found no room "
-			     "after the block; failures\nbelow are without them\n\n",
-			     STR_COUNT(address_map->failures_in_place),
-			     paper_plural(address_map->failures_in_place));
-	if (!address_map->failures_count)
+			     "%s call%s that may not move the block (HEAP_REALLOC_IN_PLACE_ONLY, "
+			     "mremap without\nMREMAP_MAYMOVE) found no room after it; failures "
+			     "below are without them\n\n",
+			     STR_COUNT(failures->in_place), paper_plural(failures->in_place));
+	if (!failures->calls)
 		return;
 	paper_text(stacks->paper, PAPER_BOLD, "FAILED FOR WANT OF MEMORY\n");
-	for (uint64_t i = 0; i < kept; i++)
-		write_failure(address_map, stacks, &address_map->failures[i]);
-	if (kept < address_map->failures_count)
+	for (size_t i = 0; i < failures->count; i++)
+		write_failure(address_map, stacks, &failures->list[i]);
+	if (failures->left_out)
 		paper_format(stacks->paper, PAPER_DIM, "  %s more\n",
-			     STR_COUNT(address_map->failures_count - kept));
+			     STR_COUNT(failures->left_out));
 	sink_text(stacks->paper->sink, "\n");
 }
 

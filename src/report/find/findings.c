@@ -71,9 +71,12 @@ const struct findings_kind findings_kinds[] = {
 	  "are left to tidemark report.",
 	  findings_unreachable },
 	{ "failed", "allocations fail", FINDINGS_PROBLEM, FINDINGS_EVERY_CALL | FINDINGS_FAILED,
-	  "Calls of malloc and related functions that returned no memory. The sizes say why: "
+	  "Calls of malloc and related functions that returned no memory, and the program's own "
+	  "calls of the system (mmap, mremap, brk, shmat, VirtualAlloc) that had none. The sizes "
+	  "say why: "
 	  "beyond what any machine has it is a size that was computed wrong (a negative number); "
-	  "else the limits of the process are given, where the recording has them.",
+	  "else the limits of the process are given, where the recording has them, or the largest "
+	  "hole where that was too small (holes).",
 	  findings_failures },
 	{ "killed", "killed while it held memory", FINDINGS_PROBLEM,
 	  FINDINGS_EVERY_CALL | FINDINGS_EXITS,
@@ -175,10 +178,12 @@ const struct findings_kind findings_kinds[] = {
 	  findings_cache },
 	{ "step", "a step that stays", FINDINGS_NOTE, FINDINGS_SITES | FINDINGS_LEVELS,
 	  "A site that grew in one or two steps: a table, a phase of the program.", findings_step },
-	{ "holes", "the address space is cut up", FINDINGS_PROBLEM,
+	{ "holes", "no room in the address space", FINDINGS_PROBLEM,
 	  FINDINGS_EVERY_CALL | FINDINGS_VM | FINDINGS_MOMENT,
-	  "In a process of 32 bits an allocation failed though as much was free: no hole was "
-	  "large enough. By what was mapped at that moment; the part below 64 KiB is not counted.",
+	  "In a process of 32 bits (or below 2 GiB, with MAP_32BIT) a call for memory failed, of "
+	  "malloc or of the system: no hole was large enough. By what was mapped at that moment; "
+	  "the part below 64 KiB is not counted. Who is in the way is the stack without whose "
+	  "mappings the largest hole would have been largest.",
 	  findings_holes },
 	{ "thread-stacks", "threads' stacks take addresses and are not used", FINDINGS_NOTE,
 	  FINDINGS_SNAPSHOTS | FINDINGS_NO_FILTER | FINDINGS_MOMENT,
@@ -820,6 +825,7 @@ static void free_facts(struct findings_facts *facts)
 		 facts->mosts, facts->users, facts->lines, facts->scripts, facts->functions,
 		 facts->locks);
 	index_set_fini(&facts->scripts_set);
+	failures_fini(&facts->failures);
 	arena_fini(&facts->texts);
 	findings_arenas_free(facts->arenas);
 	mem_free(facts);

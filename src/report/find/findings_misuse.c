@@ -379,24 +379,66 @@ bool findings_mismatch(struct findings *findings, const struct findings_kind *ki
 
 // ---- failures ----
 
-// Why there was no memory, as far as it is known: a size that no process can have says more than
-// any limit.
-static void add_limits(const struct findings *findings, const struct trace_process *process,
-		       const struct findings_failed *failed, struct str *text)
+// Without why. `call`: of the system; NULL: of a heap.
+static struct finding *tell_failed(struct findings *findings, const struct findings_kind *kind,
+				   const struct findings_failed *failed, const char *call)
 {
+	struct finding *finding =
+		findings_add(findings, kind, FINDINGS_CERTAIN, failed->process, failed->stack);
+
+	findings_say(&finding->what,
+		     "%s asks %s%s%s%s time%s for memory and gets none; the most was %s.",
+		     findings_function(findings, failed->stack), call ? "the system (" : "",
+		     call ? call : "", call ? ") " : "", STR_COUNT(failed->count),
+		     failed->count == 1 ? "" : "s", STR_BYTES(failed->size_max));
+	findings_say(&finding->advice,
+		     "look at the size that is asked for, and at what the program "
+		     "does %s",
+		     call ? "when it fails" : "with the answer NULL");
+	// A window begins after its first moment.
+	finding->from_ns = failed->first_ns ? failed->first_ns - 1 : 0;
+	finding->to_ns = failed->last_ns;
+	findings_figure(finding, "failed", "failed", FINDINGS_COUNT, failed->count);
+	findings_figure(finding, "size_bytes_min", "least", FINDINGS_BYTES, failed->size_min);
+	findings_figure(finding, "size_bytes_max", "most", FINDINGS_BYTES, failed->size_max);
+	findings_command(findings, finding, "map", "", false, false);
+	return finding;
+}
+
+// Why there was no memory, as far as it is known: a size that no process can have says more than
+// any limit. `failure`: the first of them, as it was weighed; NULL: it was not kept.
+static void add_limits(const struct findings *findings, const struct findings_failed *failed,
+		       const struct failure *failure, struct str *text)
+{
+	uint64_t mapped = failure ? failure->mapped : 0;
+	const struct trace_process *process =
+		reader_process(findings->asked->reader, failed->process);
+
 	ASSERT(failed->count > 0 && failed->size_min <= failed->size_max);
 	if (failed->size_max >> (process->bits == 32 ? 31 : ABSURD_SHIFT)) {
 		str_add(text, "the largest size is beyond what any process can have: it was "
 			      "computed wrong, or never meant");
 		return;
 	}
+	if (failure && failures_lacks_room(&findings->facts->failures, failure)) {
+		str_format(text, "the largest hole of the address space had %s, of %s free",
+			   STR_BYTES(failure->holes.largest), STR_BYTES(failure->holes.bytes));
+		return;
+	}
 	if (reader_is_windows(findings->asked->reader)) {
-		str_add(text, "a heap that was made with a greatest size (HeapCreate) refuses when "
-			      "it is full, whatever memory there is; whether it was is not known");
+		str_add(text,
+			failure && trace_kind_is_vm(failure->kind)
+				? "there was a hole for it: it was the commit limit, or that "
+				  "of a job"
+				: "a heap that was made with a greatest size (HeapCreate) "
+				  "refuses when it is full, whatever memory there is; whether "
+				  "it was is not known");
 		return;
 	}
 	if (process->mapped_limit && process->mapped_limit != UINT64_MAX)
-		str_format(text, "the process may map %s; ", STR_BYTES(process->mapped_limit));
+		str_format(text, "the process may map %s (ulimit -v)%s%s%s; ",
+			   STR_BYTES(process->mapped_limit), mapped ? ", of which it had " : "",
+			   mapped ? STR_BYTES(mapped) : "", mapped ? " when it first failed" : "");
 	if (process->data_limit && process->data_limit != UINT64_MAX)
 		str_format(text, "its data may be %s; ", STR_BYTES(process->data_limit));
 	if (process->group_limit)
@@ -405,44 +447,102 @@ static void add_limits(const struct findings *findings, const struct trace_proce
 		str_add(text, "no limit of a control group was seen");
 }
 
+// What calls of the system that failed at one place have in common.
+static struct findings_failed sum_refused(const struct failures *failures, size_t first)
+{
+	const struct failure *list = failures->list;
+	struct findings_failed sum = {
+		.process = list[first].process,
+		.stack = list[first].stack,
+		.first_ns = list[first].time_ns,
+		.size_min = list[first].size,
+	};
+
+	for (size_t i = first; i < failures->count; i++) {
+		if (list[i].process != sum.process || list[i].stack != sum.stack ||
+		    !trace_kind_is_vm(list[i].kind))
+			continue;
+		sum.count += list[i].count;
+		if (list[i].last_ns > sum.last_ns)
+			sum.last_ns = list[i].last_ns;
+		if (list[i].size < sum.size_min)
+			sum.size_min = list[i].size;
+		if (list[i].size > sum.size_max)
+			sum.size_max = list[i].size;
+	}
+	ASSERT(sum.count > 0);
+	return sum;
+}
+
+// Whether no failure before this one is of its place.
+static bool is_first_there(const struct failures *failures, size_t at)
+{
+	for (size_t i = 0; i < at; i++)
+		if (failures->list[i].process == failures->list[at].process &&
+		    failures->list[i].stack == failures->list[at].stack &&
+		    trace_kind_is_vm(failures->list[i].kind))
+			return false;
+	return true;
+}
+
+// The program's own calls of the system, by the place that calls. That of a heap's call which
+// failed for it is that call's business.
+static void tell_refused(struct findings *findings, const struct findings_kind *kind)
+{
+	const struct failures *failures = findings_space_failures(findings);
+
+	for (size_t i = 0; i < failures->count; i++) {
+		const struct failure *failure = &failures->list[i];
+		struct findings_failed sum;
+		struct finding *finding;
+		struct str why = { 0 };
+
+		if (!trace_kind_is_vm(failure->kind) || !is_first_there(failures, i))
+			continue;
+		sum = sum_refused(failures, i);
+		finding = tell_failed(findings, kind, &sum, failures_word(failure));
+		add_limits(findings, &sum, failure, &why);
+		findings_say(&finding->why, "%s", str_get(&why));
+		str_fini(&why);
+	}
+	if (failures->left_out)
+		findings_miss(findings, kind, "%s calls that failed, of further places or sizes",
+			      STR_COUNT(failures->left_out));
+}
+
+// The first of a heap's calls that failed at one place, with what was mapped then.
+static const struct failure *of_heap(const struct failures *failures,
+				     const struct findings_failed *failed)
+{
+	for (size_t i = 0; i < failures->count; i++)
+		if (failures->list[i].process == failed->process &&
+		    failures->list[i].stack == failed->stack &&
+		    !trace_kind_is_vm(failures->list[i].kind))
+			return &failures->list[i];
+	return NULL;
+}
+
 // Failures are reported whatever their number: one may be what broke the program.
 bool findings_failures(struct findings *findings, const struct findings_kind *kind, struct err *)
 {
 	const struct findings_facts *facts = findings->facts;
+	const struct failures *failures = findings_space_failures(findings);
 	uint64_t in_place = 0;
 
 	for (size_t i = 0; i < facts->failed_count; i++) {
 		const struct findings_failed *failed = &facts->failed[i];
-		const struct trace_process *process =
-			reader_process(findings->asked->reader, failed->process);
 		struct finding *finding;
 		struct str why = { 0 };
 
 		in_place += failed->in_place;
 		if (failed->count == 0)
 			continue;
-		finding = findings_add(findings, kind, FINDINGS_CERTAIN, failed->process,
-				       failed->stack);
-		findings_say(&finding->what,
-			     "%s asks %s time%s for memory and gets none; the "
-			     "most was %s.",
-			     findings_function(findings, failed->stack), STR_COUNT(failed->count),
-			     failed->count == 1 ? "" : "s", STR_BYTES(failed->size_max));
-		add_limits(findings, process, failed, &why);
+		finding = tell_failed(findings, kind, failed, NULL);
+		add_limits(findings, failed, of_heap(failures, failed), &why);
 		findings_say(&finding->why, "%s", str_get(&why));
-		findings_say(&finding->advice, "look at the size that is asked for, and at what "
-					       "the program does with the answer NULL");
-		// A window begins after its first moment.
-		finding->from_ns = failed->first_ns ? failed->first_ns - 1 : 0;
-		finding->to_ns = failed->last_ns;
-		findings_figure(finding, "failed", "failed", FINDINGS_COUNT, failed->count);
-		findings_figure(finding, "size_bytes_min", "least", FINDINGS_BYTES,
-				failed->size_min);
-		findings_figure(finding, "size_bytes_max", "most", FINDINGS_BYTES,
-				failed->size_max);
-		findings_command(findings, finding, "map", "", false, false);
 		str_fini(&why);
 	}
+	tell_refused(findings, kind);
 	if (in_place)
 		findings_miss(findings, kind,
 			      "%s realloc%s that may not move the block "

@@ -18,6 +18,7 @@
 #include "engine/replay/lives.h"
 #include "engine/replay/present.h"
 #include "engine/whole.h"
+#include "report/ask/failures.h"
 #include "report/find/findings.h"
 #include "report/find/growth.h"
 #include "report/find/spikes.h"
@@ -150,8 +151,9 @@ struct findings_facts {
 	struct findings_script *scripts; // what has a line of its own, see findings_line
 	size_t scripts_count, scripts_capacity;
 	struct index_set scripts_set;
-	const char **functions; // by stack: findings_function; NULL: not asked yet
-	struct arena texts;     // theirs
+	const char **functions;   // by stack: findings_function; NULL: not asked yet
+	struct arena texts;       // theirs
+	struct failures failures; // findings_space_failures; .asked NULL: not asked yet
 	bool free_stacks;
 };
 
@@ -208,6 +210,9 @@ bool findings_check_only(const struct findings_page *page, struct err *err);
 // The allocator of a process, as the recorder found it: "glibc", "jemalloc"; NULL: not known.
 const char *findings_allocator(const struct findings *findings, process_id process);
 bool findings_is_glibc(const struct findings *findings, process_id process); // or not known
+
+// Calls that got no memory, on heaps and of the system: read once.
+const struct failures *findings_space_failures(struct findings *findings);
 
 // Whether a heap is malloc's, or one of Windows' heaps: no pool, and no language's own.
 bool findings_is_general(const struct findings *findings, heap_id heap);

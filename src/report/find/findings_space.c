@@ -10,7 +10,6 @@
 #include "report/ask/own_heap.h"
 #include "report/ask/pages.h"
 #include "report/find/outside.h"
-#include "trace/effect.h"
 
 #include <string.h>
 
@@ -46,149 +45,168 @@ static struct present *read_spaces(const struct findings *findings,
 	return moment_view_find(findings->asked, &options);
 }
 
-// ---- holes ----
+// ---- no room ----
 
-// The failure of a process of which most was free.
-struct hole {
-	process_id process;
-	stack_id stack;
-	uint64_t size, time_ns, count;
-	struct ranges_holes free;
-};
+enum { FAILURES_MAX = 1000 }; // that are weighed, of all processes together
 
-struct looking_for_holes {
-	const struct findings *findings;
-	struct hole *list;
-	size_t count, capacity;
-	// On Windows: the last failure for which there was room by what was known then, and whether
-	// the walk that follows it has found something (address_map.c). A size of 0: none.
-	struct hole held;
-	bool walked;
-};
-
-// A failure counts if the free bytes together would have been enough and no hole was. Of several
-// failures of a process the one with most bytes free is shown: it is the clearest.
-static bool weigh_hole(struct looking_for_holes *looking, const struct space *space,
-		       const struct hole *failed)
+// Each event, while the space is as it was when a call failed.
+static void before_event(void *context, const struct space *space, const struct trace_event *event)
 {
-	const struct ranges *ranges = space_ranges(space, failed->process);
-	struct hole *hole;
-	struct ranges_holes holes;
-	size_t i;
-
-	if (!ranges || !ranges_bytes(ranges))
-		return false;
-	holes = ranges_holes(ranges, SPACE_SLOT,
-			     space_end(space, looking->findings->asked->reader, failed->process));
-	if (holes.largest >= failed->size || holes.bytes < failed->size)
-		return false;
-	for (i = 0; i < looking->count; i++)
-		if (looking->list[i].process == failed->process)
-			break;
-	if (i == looking->count) {
-		MEM_ROOM(looking->list, looking->capacity, i + 1);
-		looking->list[looking->count++] = (struct hole){ .process = failed->process };
-	}
-	hole = &looking->list[i];
-	hole->count++;
-	if (hole->count > 1 && holes.bytes <= hole->free.bytes)
-		return true;
-	hole->stack = failed->stack;
-	hole->size = failed->size;
-	hole->time_ns = failed->time_ns;
-	hole->free = holes;
-	return true;
-}
-
-// What was held is weighed with what the walk after it found.
-static void weigh_held(struct looking_for_holes *looking, const struct space *space,
-		       process_id process)
-{
-	if (!looking->held.size || looking->held.process != process)
-		return;
-	if (looking->walked)
-		weigh_hole(looking, space, &looking->held);
-	looking->held.size = 0;
-}
-
-// Called before each step, so `space` is as it was when the call failed.
-static void look_at_failure(void *context, const struct space *space,
-			    const struct trace_event *event)
-{
-	struct looking_for_holes *looking = context;
-	const struct reader *reader = looking->findings->asked->reader;
-	const struct trace_thread *thread = reader_thread(reader, event->thread);
-	struct hole failed = { .stack = event->stack, .size = event->size };
-
-	if (!thread)
-		return;
-	if (event->kind == TRACE_MAPPED || event->kind == TRACE_UNMAPPED)
-		looking->walked |= looking->held.process == thread->process;
-	else if (event->vm && !event->vm->error)
-		weigh_held(looking, space, thread->process);
-	if (!effect_lacks(event) || event->size >= ABSURD ||
-	    reader_process(reader, thread->process)->bits != 32 ||
-	    !query_has_process(&looking->findings->asked->selection.query, thread->process))
-		return;
-	failed.process = thread->process;
-	failed.time_ns = event->time_ns;
-	if (weigh_hole(looking, space, &failed) || !reader_is_windows(reader))
-		return;
-	looking->held = failed;
-	looking->walked = false;
+	failures_before(context, space, event);
 }
 
 static void on_note(void *context, const struct space *space, const struct trace_note *note)
 {
-	weigh_held(context, space, note->process);
+	failures_noted(context, space, note);
+}
+
+// Whether any call failed at all: else the address space need not be read.
+static bool any_failed(const struct findings_facts *facts, bool windows)
+{
+	const struct space_count *calls = facts->whole.vm.calls;
+
+	return facts->failed_count > 0 || calls[SPACE_MMAP].failed || calls[SPACE_MREMAP].failed ||
+	       calls[SPACE_BRK].failed || calls[SPACE_SHMAT].failed ||
+	       (calls[SPACE_MPROTECT].failed && windows);
+}
+
+const struct failures *findings_space_failures(struct findings *findings)
+{
+	struct findings_facts *facts = findings->facts;
+	const struct present_options options = {
+		.at_exit = true,
+		.before = before_event,
+		.noted = on_note,
+		.context = &facts->failures,
+	};
+
+	if (facts->failures.asked)
+		return &facts->failures;
+	facts->failures = (struct failures){
+		.asked = findings->asked,
+		.query = &findings->asked->selection.query,
+		.process = TRACE_NONE,
+		.most = FAILURES_MAX,
+		.no_allocators = true,
+	};
+	if (any_failed(facts, reader_is_windows(findings->asked->reader)))
+		present_free(read_spaces(findings, &options));
+	return &facts->failures;
+}
+
+// Who is in the way, and what is lost to alignment.
+static void add_reasons(const struct findings *findings, const struct failure *failure,
+			uint64_t count, struct str *text)
+{
+	const struct mapper *mapper = &failure->culprit;
+
+	str_format(text, "by what was mapped when it failed, at %s; %s such failure%s",
+		   STR_DURATION(failure->time_ns), STR_COUNT(count), count == 1 ? "" : "s");
+	if (mapper->count)
+		str_format(text,
+			   "; %s mapping%s of %s (%s) cut%s it up: without %s the largest "
+			   "hole would have %s",
+			   STR_COUNT(mapper->count), mapper->count == 1 ? "" : "s",
+			   mapper->stack ? findings_function(findings, mapper->stack)
+					 : space_owner_word((enum space_owner)mapper->owner),
+			   STR_BYTES(mapper->bytes), mapper->count == 1 ? "s" : "",
+			   mapper->count == 1 ? "it" : "them", STR_BYTES(mapper->largest_without));
+	if (failure->unusable)
+		str_format(text,
+			   "; of what is free, %s are lost: Windows reserves at multiples of "
+			   "64 KiB, and the rest of one that is taken in part can be no other's",
+			   STR_BYTES(failure->unusable));
 }
 
 // The window of the finding is the last nanosecond before the failure.
 static void tell_holes(struct findings *findings, const struct findings_kind *kind,
-		       const struct hole *hole)
+		       const struct failure *failure, uint64_t count)
 {
 	struct finding *finding =
-		findings_add(findings, kind, FINDINGS_CERTAIN, hole->process, hole->stack);
+		findings_add(findings, kind, FINDINGS_CERTAIN, failure->process, failure->stack);
+	struct str why = { 0 };
 
-	ASSERT(hole->count > 0 && hole->free.largest < hole->size);
-	findings_say(&finding->what,
-		     "%s asks for %s and gets none though %s are free: the largest hole has %s.",
-		     findings_function(findings, hole->stack), STR_BYTES(hole->size),
-		     STR_BYTES(hole->free.bytes), STR_BYTES(hole->free.largest));
-	findings_say(&finding->why,
-		     "by what was mapped when it failed; %s such failure%s in this process",
-		     STR_COUNT(hole->count), hole->count == 1 ? "" : "s");
-	findings_say(&finding->advice, "smaller pieces; what cuts the address space up (the map "
-				       "names it) first and together; or 64 bits");
-	findings_figure(finding, "size_bytes", "asked for", FINDINGS_BYTES, hole->size);
-	findings_figure(finding, "free_bytes", "free", FINDINGS_BYTES, hole->free.bytes);
+	ASSERT(count > 0 && failure->holes.largest < failure->size);
+	if (failure->holes.bytes < failure->size)
+		findings_say(&finding->what,
+			     "%s asks for %s (%s) and gets none: %s of addresses are free, the "
+			     "largest hole has %s.",
+			     findings_function(findings, failure->stack), STR_BYTES(failure->size),
+			     failures_word(failure), STR_BYTES(failure->holes.bytes),
+			     STR_BYTES(failure->holes.largest));
+	else
+		findings_say(&finding->what,
+			     "%s asks for %s (%s) and gets none though %s are free: the largest "
+			     "hole has %s.",
+			     findings_function(findings, failure->stack), STR_BYTES(failure->size),
+			     failures_word(failure), STR_BYTES(failure->holes.bytes),
+			     STR_BYTES(failure->holes.largest));
+	add_reasons(findings, failure, count, &why);
+	findings_say(&finding->why, "%s", str_get(&why));
+	findings_say(&finding->advice,
+		     "smaller pieces; what cuts the address space up (the map names it) first and "
+		     "together%s; or 64 bits",
+		     failure->unusable ? ", in one reservation of whole 64 KiB of which parts are "
+					 "committed"
+				       : "");
+	if (failure->culprit.stack) {
+		finding->other_role = "held by";
+		finding->other_stack = failure->culprit.stack;
+	}
+	findings_figure(finding, "size_bytes", "asked for", FINDINGS_BYTES, failure->size);
+	findings_figure(finding, "free_bytes", "free", FINDINGS_BYTES, failure->holes.bytes);
 	findings_figure(finding, "largest_bytes", "largest hole", FINDINGS_BYTES,
-			hole->free.largest);
-	findings_figure(finding, "holes", "holes", FINDINGS_COUNT, hole->free.count);
-	findings_figure(finding, "failed", "failures", FINDINGS_COUNT, hole->count);
+			failure->holes.largest);
+	findings_figure(finding, "holes", "holes", FINDINGS_COUNT, failure->holes.count);
+	findings_figure(finding, "failed", "failures", FINDINGS_COUNT, count);
+	if (failure->culprit.count)
+		findings_figure(finding, "without_bytes", "without who is in the way",
+				FINDINGS_BYTES, failure->culprit.largest_without);
+	if (failure->unusable)
+		findings_figure(finding, "unusable_bytes", "lost to alignment", FINDINGS_BYTES,
+				failure->unusable);
 	finding->tab = "space";
-	finding->from_ns = hole->time_ns ? hole->time_ns - 1 : 0;
-	finding->to_ns = hole->time_ns;
+	finding->from_ns = failure->time_ns ? failure->time_ns - 1 : 0;
+	finding->to_ns = failure->time_ns;
 	findings_command(findings, finding, "map", "", false, false);
+	str_fini(&why);
 }
 
-// A process without failures was not short of addresses, however they are cut.
+// Whether a call failed for how the address space is cut up, or for its being full. A size that no
+// process of 32 bits can have says nothing of it.
+static bool lacks_room(const struct failures *failures, const struct failure *failure)
+{
+	return failures_lacks_room(failures, failure) && failure->size < ABSURD;
+}
+
+// Of several failures of a process the one with most bytes free is shown: it is the clearest. A
+// process without failures was not short of addresses, however they are cut.
 bool findings_holes(struct findings *findings, const struct findings_kind *kind, struct err *)
 {
-	struct looking_for_holes looking = { .findings = findings };
-	const struct present_options options = {
-		.at_exit = true,
-		.before = look_at_failure,
-		.noted = on_note,
-		.context = &looking,
-	};
+	const struct failures *failures = findings_space_failures(findings);
+	struct map shown = { 0 }; // by process: the number of its failure, from 1
 
-	if (!findings->facts->failed_count)
-		return true;
-	present_free(read_spaces(findings, &options));
-	for (size_t i = 0; i < looking.count; i++)
-		tell_holes(findings, kind, &looking.list[i]);
-	mem_free(looking.list);
+	for (size_t i = 0; i < failures->count; i++) {
+		uint64_t *at = map_put(&shown, failures->list[i].process, NULL);
+
+		if (lacks_room(failures, &failures->list[i]) &&
+		    (*at == 0 ||
+		     failures->list[*at - 1].holes.bytes < failures->list[i].holes.bytes))
+			*at = i + 1;
+	}
+	for (size_t i = 0; i < failures->count; i++) {
+		const struct failure *failure = &failures->list[i];
+		uint64_t count = 0;
+
+		if (*map_find(&shown, failure->process) != i + 1)
+			continue;
+		for (size_t k = 0; k < failures->count; k++)
+			if (failures->list[k].process == failure->process &&
+			    lacks_room(failures, &failures->list[k]))
+				count += failures->list[k].count;
+		tell_holes(findings, kind, failure, count);
+	}
+	map_fini(&shown);
 	return true;
 }
 
