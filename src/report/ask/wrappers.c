@@ -447,6 +447,22 @@ static const char *const wrappers[] = {
 	// What Qt's strings, lists and arrays keep their content in.
 	"QArrayData::allocate*",
 	"QArrayData::reallocate*",
+	"QByteArray::*",
+	"QString::*",
+	"QListData::*",
+	"QHashData::*",
+	"QMapDataBase::*",
+	// GTK's strings for C++; strings of libxml2 and D-Bus; pictures; Prolog.
+	"Glib::ustring::*",
+	"xmlStrdup",
+	"xmlStrndup",
+	"dbus_malloc*",
+	"dbus_realloc",
+	"_dbus_string_init*",
+	"png_malloc*",
+	"png_calloc",
+	"PL_malloc*",
+	"PL_realloc",
 
 	// Compilers.
 	"ggc_internal_alloc*",
