@@ -56,7 +56,8 @@ struct image_exec {
 	char *path;      // NULL: nothing is pending
 	uint32_t reason; // enum note_exec
 	uint64_t since_ns;
-	bool told; // the user knows
+	bool shut_out; // as the process was when it was announced (peer_shut_out)
+	bool told;     // the user knows
 };
 
 // A list of all mappings, as text.
@@ -142,6 +143,7 @@ struct image {
 	size_t events_count, events_capacity, events_waiting;
 	struct image_exec exec;       // of this process
 	struct image_exec vfork_exec; // of a vfork child
+	bool exec_refused;            // what it executed has said hello, and is not recorded
 	uint32_t unseen_told;         // of segment->unseen_count, those that were reported
 	bool partly;                  // some of its calls were not recorded, which was reported
 

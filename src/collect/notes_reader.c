@@ -102,6 +102,21 @@ static struct image_exec *exec_of(struct image *image, uint32_t pid)
 	return pid == image->arrival->hello.pid ? &image->exec : &image->vfork_exec;
 }
 
+// Why an image that should have said hello did not. `shut_out`: it sees neither our network nor our
+// /tmp, so that it could not.
+static const char *why_unheard(bool shut_out)
+{
+	return shut_out ? "the collector is not to be reached from there (try: let it see our "
+			  "/tmp, or our network)"
+			: "it did not load the recorder, or that was not let to say hello (where "
+			  "it is in a sandbox, try: let it see our /tmp, or our network)";
+}
+
+static bool is_shut_out(const struct image *image)
+{
+	return !image->pid_unsure && peer_shut_out(image->pid);
+}
+
 // Once for each exec: a warning in the trace with the reason, which the report repeats in front
 // of its figures, since what that program allocates is missing there.
 //
@@ -109,7 +124,6 @@ static struct image_exec *exec_of(struct image *image, uint32_t pid)
 static void tell_unseen(struct image *image, struct image_exec *exec)
 {
 	static const char *const why[] = {
-		[NOTE_EXEC_OK] = "it did not load the recorder, or that was not let to say hello",
 		[NOTE_EXEC_STATIC] = "it is statically linked",
 		[NOTE_EXEC_SETUID] = "it runs with other privileges",
 		[NOTE_EXEC_NO_LIBRARY] = "the recorder is out of its reach",
@@ -139,7 +153,9 @@ static void tell_unseen(struct image *image, struct image_exec *exec)
 
 	ASSERT(exec->path != NULL && !exec->told);
 	snprintf(line, sizeof line, "%s is not recorded: %s", exec->path,
-		 why[exec->reason <= NOTE_EXEC_OPERATORS ? exec->reason : NOTE_EXEC_OK]);
+		 exec->reason == NOTE_EXEC_OK || exec->reason > NOTE_EXEC_OPERATORS
+			 ? why_unheard(exec->shut_out)
+			 : why[exec->reason]);
 	trace_builder_unseen(image->trace_builder, image->process, line);
 	exec->told = true;
 }
@@ -150,13 +166,13 @@ static void tell_unseen(struct image *image, struct image_exec *exec)
 static void await_hello(struct image *image, uint32_t pid, const struct payload *payload)
 {
 	bool seen = image->pid == image->arrival->hello.pid;
-	char *path;
+	char line[512];
 
 	if (image->pending_exec == NULL)
 		return;
-	path = mem_copy_bytes(payload->at, payload->left);
-	pending_exec_add(image->pending_exec, image->process, pid, seen ? pid : 0, path);
-	mem_free(path);
+	snprintf(line, sizeof line, "%.*s is not recorded: %s", (int)payload->left, payload->at,
+		 why_unheard(is_shut_out(image)));
+	pending_exec_add(image->pending_exec, image->process, pid, seen ? pid : 0, line);
 }
 
 // The reason decides: an image that will not load the recorder is told after a while
@@ -181,6 +197,7 @@ static void read_exec(struct image *image, struct payload *payload)
 	forget_exec(exec);
 	exec->reason = reason;
 	exec->path = path;
+	exec->shut_out = reason == NOTE_EXEC_OK && is_shut_out(image);
 }
 
 static void read_exec_failed(struct image *image, struct payload *payload)
@@ -524,6 +541,8 @@ void notes_reader_check_exec(struct image *image, uint64_t now_ns, bool over)
 		struct image_exec *exec = both[i];
 		bool own = i == 0;
 
+		// What was refused has been named with the reason.
+		exec->told |= own && image->exec_refused;
 		if (exec->path == NULL || exec->told)
 			continue;
 		if (exec->since_ns == 0)

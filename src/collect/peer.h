@@ -15,6 +15,10 @@
 // A pidfd of the process at the other end of a Unix socket, or of `pid`; -1: none.
 int peer_pidfd(int socket_fd, uint32_t pid);
 
+// Linux: whether it surely cannot reach the collector: it is in another network, and its /tmp is
+// not ours. False where that is not known.
+bool peer_shut_out(uint32_t pid);
+
 // The process that it is a child of; 0: not known.
 uint32_t peer_parent(uint32_t pid);
 

@@ -113,6 +113,30 @@ const char *peer_stat(uint32_t pid, int number, char *bytes, size_t size)
 	return at != NULL ? at + 1 : NULL;
 }
 
+// Whether what a path leads to is another file for the process than for us; false: not known.
+static bool differs(uint32_t pid, const char *its, const char *ours)
+{
+	struct stat there, here;
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/%u/%s", pid, its);
+	return stat(path, &there) == 0 && stat(ours, &here) == 0 &&
+	       (there.st_dev != here.st_dev || there.st_ino != here.st_ino);
+}
+
+// The collector listens at a name that is the network's, and at one in /tmp (door_linux.c). A root
+// without /tmp has none of ours.
+bool peer_shut_out(uint32_t pid)
+{
+	char path[64];
+
+	ASSERT(pid != 0);
+	snprintf(path, sizeof path, "/proc/%u/root/tmp", pid);
+	return differs(pid, "ns/net", "/proc/self/ns/net") &&
+	       (differs(pid, "root/tmp", "/tmp") ||
+		(access(path, F_OK) != 0 && errno == ENOENT && differs(pid, "root", "/")));
+}
+
 // In /proc/PID/status: "State:	t (tracing stop)" and "TracerPid:	4711".
 bool peer_held(uint32_t pid)
 {

@@ -40,6 +40,12 @@ bool peer_ended(int pidfd)
 	return WaitForSingleObject((HANDLE)(intptr_t)pidfd, 0) == WAIT_OBJECT_0;
 }
 
+bool peer_shut_out(uint32_t pid)
+{
+	(void)pid;
+	return false;
+}
+
 bool peer_held(uint32_t pid)
 {
 	(void)pid;

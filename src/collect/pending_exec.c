@@ -15,7 +15,7 @@ static void take_out(struct pending_exec *pending_exec, size_t at)
 {
 	ASSERT(at < pending_exec->count);
 	peer_close(pending_exec->all[at].pidfd);
-	mem_free(pending_exec->all[at].path);
+	mem_free(pending_exec->all[at].line);
 	pending_exec->all[at] = pending_exec->all[--pending_exec->count];
 }
 
@@ -36,7 +36,7 @@ static bool was_heard(const struct pending_exec *pending_exec, uint32_t pid)
 }
 
 void pending_exec_add(struct pending_exec *pending_exec, process_id parent, uint32_t pid,
-		      uint32_t host_pid, const char *path)
+		      uint32_t host_pid, const char *line)
 {
 	int pidfd;
 
@@ -50,7 +50,7 @@ void pending_exec_add(struct pending_exec *pending_exec, process_id parent, uint
 			.pidfd = pidfd,
 			.gone = host_pid != 0 && pidfd < 0,
 			.parent = parent,
-			.path = mem_copy_text(path),
+			.line = mem_copy_text(line),
 		};
 }
 
@@ -86,15 +86,15 @@ bool pending_exec_any(const struct pending_exec *pending_exec)
 	return pending_exec->count > 0;
 }
 
-static char *take_path(struct pending_exec *pending_exec, size_t at, process_id *parent)
+static char *take_line(struct pending_exec *pending_exec, size_t at, process_id *parent)
 {
-	char *path = pending_exec->all[at].path;
+	char *line = pending_exec->all[at].line;
 
-	ASSERT(path != NULL);
+	ASSERT(line != NULL);
 	*parent = pending_exec->all[at].parent;
-	pending_exec->all[at].path = NULL;
+	pending_exec->all[at].line = NULL;
 	take_out(pending_exec, at);
-	return path;
+	return line;
 }
 
 uint64_t pending_exec_forget_late(struct pending_exec *pending_exec, uint64_t since_ns)
@@ -121,7 +121,7 @@ char *pending_exec_next_lost(struct pending_exec *pending_exec, uint64_t now_ns,
 		struct pending_exec_process *process = &pending_exec->all[i];
 
 		if (process->ended)
-			return take_path(pending_exec, i, parent);
+			return take_line(pending_exec, i, parent);
 	}
 	for (size_t i = 0; i < pending_exec->count; i++) {
 		struct pending_exec_process *process = &pending_exec->all[i];
@@ -136,6 +136,6 @@ char *pending_exec_next_lost(struct pending_exec *pending_exec, uint64_t now_ns,
 
 char *pending_exec_give_up(struct pending_exec *pending_exec, process_id *parent)
 {
-	return pending_exec->count > 0 ? take_path(pending_exec, pending_exec->count - 1, parent)
+	return pending_exec->count > 0 ? take_line(pending_exec, pending_exec->count - 1, parent)
 				       : NULL;
 }

@@ -24,7 +24,7 @@ struct pending_exec_process {
 	bool ended;   // seen to have ended, when there may have been a hello that is not known yet
 	process_id parent;
 	uint64_t since_ns; // when it was first looked at; 0: not yet
-	char *path;        // what it is about to be
+	char *line;        // to be said if it is lost: what it was about to be
 };
 
 // A hello that may be of one that is still to be spoken of.
@@ -42,10 +42,11 @@ struct pending_exec {
 
 void pending_exec_fini(struct pending_exec *pending_exec); // accepts { 0 }
 
-// Process `pid`, a child of `parent`, is about to exec `path` (copied). `host_pid`: the same as we
-// see it, 0 if that is not known. Not awaited if its hello is kept.
+// Process `pid`, a child of `parent`, is about to exec; `line` (copied) is what to say of it if it
+// is lost. `host_pid`: the same as we see it, 0 if that is not known. Not awaited if its hello is
+// kept.
 void pending_exec_add(struct pending_exec *pending_exec, process_id parent, uint32_t pid,
-		      uint32_t host_pid, const char *path);
+		      uint32_t host_pid, const char *line);
 
 // Image `image` of process `pid` has said hello; it is kept until pending_exec_forget. Images come
 // by their numbers.
@@ -60,7 +61,7 @@ void pending_exec_drop(struct pending_exec *pending_exec, uint32_t pid);
 // Whether anybody is awaited.
 bool pending_exec_any(const struct pending_exec *pending_exec);
 
-// One that has ended without a hello: its path, to be freed with mem_free, and its parent. To be
+// One that has ended without a hello: its line, to be freed with mem_free, and its parent. To be
 // asked for once a pass, until it is NULL: in the pass where it is first found to have ended, its
 // hello may be under way. `now_ns`: not 0.
 char *pending_exec_next_lost(struct pending_exec *pending_exec, uint64_t now_ns,

@@ -193,6 +193,14 @@ void process_list_miss(struct process_list *process_list, struct door_arrival *a
 		return;
 	ASSERT(arrival->share.segment == NULL);
 	pending_exec_hear(&process_list->pending_exec, arrival->hello.pid, arrival->image);
+	if (arrival->hello.start == SEGMENT_START_EXEC) {
+		struct image *before = find_pid(process_list->arrivals, arrival->pid);
+
+		if (before == NULL)
+			before = find_pid(process_list->images, arrival->pid);
+		if (before != NULL)
+			before->exec_refused = true;
+	}
 	if (arrival->hello.start != SEGMENT_START_FORK) {
 		door_arrival_free(arrival);
 		return;
@@ -848,17 +856,11 @@ static bool end_image(struct process_list *process_list, struct image *image, bo
 	return true;
 }
 
-// `path`: taken.
-static void tell_awaited(struct process_list *process_list, char *path, process_id parent)
+// `line`: taken.
+static void tell_awaited(struct process_list *process_list, char *line, process_id parent)
 {
-	char line[512];
-
-	snprintf(line, sizeof line,
-		 "%s is not recorded: it did not load the recorder, or that was not let to say "
-		 "hello",
-		 path);
 	trace_builder_unseen(process_list->trace_builder, parent, line);
-	mem_free(path);
+	mem_free(line);
 }
 
 // The recording was ended before those had to have begun.
@@ -877,24 +879,24 @@ static void excuse_awaited(struct process_list *process_list)
 void process_list_tell_lost(struct process_list *process_list)
 {
 	process_id parent;
-	char *path;
+	char *line;
 
 	excuse_awaited(process_list);
 	// A program may have been answered, and have run, before its hello is in the queue.
 	if (!pending_exec_any(&process_list->pending_exec) || !door_idle(process_list->spares.door))
 		return;
-	while ((path = pending_exec_next_lost(&process_list->pending_exec,
+	while ((line = pending_exec_next_lost(&process_list->pending_exec,
 					      tick_now(process_list->tick), &parent)) != NULL)
-		tell_awaited(process_list, path, parent);
+		tell_awaited(process_list, line, parent);
 }
 
 static void give_up_awaited(struct process_list *process_list)
 {
 	process_id parent;
-	char *path;
+	char *line;
 
-	while ((path = pending_exec_give_up(&process_list->pending_exec, &parent)) != NULL)
-		tell_awaited(process_list, path, parent);
+	while ((line = pending_exec_give_up(&process_list->pending_exec, &parent)) != NULL)
+		tell_awaited(process_list, line, parent);
 }
 
 // `all`: the recording ends, and processes that live get an end of unknown kind.

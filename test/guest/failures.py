@@ -364,6 +364,15 @@ def what_is_refused_for_want_of_descriptors_holds_none():
 
 
 @test
+def what_is_refused_for_want_of_descriptors_is_named_once():
+    """Also where the image before it had announced it."""
+    ended = limited(resource.RLIMIT_NOFILE, 24, [TIDEMARK, "record", "-o", "t.tide", "sh", "-c", "exec env true"])
+    equal(0, ended.returncode, f"exit code ({ended.stderr})")
+    for name in ("env", "true"):
+        equal(1, ended.stderr.count(f"/{name}"), f"lines about {name} in {ended.stderr}")
+
+
+@test
 def a_stripped_static_executable_runs_and_we_say_why_nothing_is_seen():
     equal(0, run(["strip", "-o", "still_static", program("still_static")]).code, "strip")
     ended = run([TIDEMARK, "record", "-o", "t.tide", "./still_static", "0"])

@@ -90,6 +90,19 @@ def a_child_that_cannot_load_the_recorder_runs_undisturbed_and_we_say_so():
 
 
 @test
+def a_sandbox_that_sees_neither_our_network_nor_our_tmp_is_said_with_what_to_do():
+    need_root()
+    # What is to be run is not in /tmp, which is empty there.
+    script = "/bin/mount -t tmpfs none /tmp && exec /bin/sleep 0.5"
+    for shown in (["-mn"], ["-m"], ["-n"]):
+        where = "exec /bin/sleep 0.5" if shown == ["-n"] else script
+        ended = record(["unshare", *shown, "sh", "-c", where], "--force")
+        equal(shown == ["-mn"], "/sleep is not recorded" in ended.err, f"{shown}: {ended.err}")
+        equal(shown == ["-mn"], "from there (try: let it see our /tmp, or our network)" in ended.err,
+              f"{shown}: {ended.err}")
+
+
+@test
 def dropped_rights():
     need_root()
     trace = recorded_where_anybody_may_look()

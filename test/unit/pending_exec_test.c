@@ -50,7 +50,7 @@ TEST(awaited_is_who_lives_and_has_not_said_hello)
 	CHECK(pending_exec.count == 2);
 	pending_exec_drop(&pending_exec, (uint32_t)one);
 	CHECK(pending_exec_any(&pending_exec));
-	CHECK(pending_exec.count == 1 && strcmp(pending_exec.all[0].path, "/usr/bin/other") == 0);
+	CHECK(pending_exec.count == 1 && strcmp(pending_exec.all[0].line, "/usr/bin/other") == 0);
 	CHECK(pending_exec_next_lost(&pending_exec, 1, &parent) == NULL);
 	end(other); // a zombie
 	CHECK(pending_exec_next_lost(&pending_exec, 1, &parent) ==
