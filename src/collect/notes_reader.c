@@ -226,7 +226,8 @@ static void read_message(struct image *image, struct payload *payload)
 			"times of its events are some milliseconds late",
 		[NOTE_MESSAGE_OWN] =
 			"it would have unmapped, protected or replaced memory of the recorder: "
-			"that is kept out of its calls (mmap and mremap onto it fail with ENOMEM)",
+			"that is kept out of its calls (mmap and mremap onto it fail with "
+			"ENOMEM, mremap of it with EFAULT)",
 	};
 	uint32_t what = (uint32_t)payload_take(payload, 4);
 	char *text = mem_copy_bytes(payload->at, payload->left);

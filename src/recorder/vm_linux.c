@@ -31,6 +31,7 @@ enum {
 	VM_SHM_EXEC = 0x8000,
 	VM_IPC_STAT = 2,
 	VM_ENOMEM = 12,
+	VM_EFAULT = 14,
 	VM_RELEASE_MIN = 64 << 10, // bytes given back before which the peak may be
 	VM_MADV_FREE = 8,
 	VM_MADV_REMOVE = 9,
@@ -726,7 +727,10 @@ static COLD void vm_ready(void)
 // ---- What is ours -------------------------------------------------------------------------------
 
 // Whether a call that could take memory away would take some of ours: the range that it is about,
-// and the lowest of ours in it.
+// and the lowest of ours in it. A program comes to ours in three ways: it goes through its list of
+// mappings (sandboxes, restorers of checkpoints), it clears all between two addresses that it took
+// for its own, or it uses a place once more that it unmapped, where a mapping of ours has come to
+// lie since. The linker alone is believed: it maps over what it has just mapped itself.
 static bool vm_hits_own(const struct vm_ask *ask, long number, struct own_range *about,
 			struct own_range *ours)
 {
@@ -750,6 +754,7 @@ static bool vm_hits_own(const struct vm_ask *ask, long number, struct own_range 
 	       own_find(about->start, about->end, ours);
 }
 
+// Once in a process, and not where the recorder makes no system call.
 static COLD void vm_tell_own(void)
 {
 	static _Atomic uint32_t told;
@@ -764,7 +769,10 @@ static COLD void vm_tell_own(void)
 }
 
 // What is not ours, piece by piece; what is ours is left alone, and is not recorded. A call that
-// would put something else in its place cannot be answered so: it fails.
+// would put something else in its place cannot be answered so: it fails, as does one that would
+// move ours, to whose caller nothing is mapped there. For example of a munmap of 0x1000 to 0x9000,
+// with ours at 0x4000 to 0x6000, two calls are made, 0x1000 to 0x4000 and 0x6000 to 0x9000; and an
+// mremap of the same range fails with EFAULT, as the kernel has it for a hole.
 static COLD long vm_spare_own(const struct vm_ask *ask, long number, struct own_range about,
 			      struct own_range ours)
 {
@@ -773,6 +781,8 @@ static COLD long vm_spare_own(const struct vm_ask *ask, long number, struct own_
 
 	if (!ask->stranger)
 		vm_tell_own();
+	if (number == __NR_mremap && about.start < ours.end && ours.start < about.end)
+		return -VM_EFAULT;
 	if (number == KERNEL_NR_MMAP || number == __NR_mremap)
 		return -VM_ENOMEM;
 	while (about.start < about.end && !kernel_failed(result)) {

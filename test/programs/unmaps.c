@@ -8,6 +8,7 @@
 // over it), away (mremap of it), onto (mremap onto it); all: one munmap for all neighbours that are
 // unknown; with `raw` by system-call instructions of its own. Then 1000 blocks of 7952 bytes, of
 // 7953 in a thread, and of 7954 in a child. Prints how many of its calls failed.
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -127,6 +128,18 @@ static int act_raw(const char *way, char *at, size_t bytes)
 }
 #endif
 
+// To who did not map it, memory of the recorder is not there: EFAULT, as the kernel would say.
+static int away(char *at, size_t bytes)
+{
+	if (mremap(at, bytes, 2 * bytes, MREMAP_MAYMOVE) != MAP_FAILED)
+		return 0;
+	if (errno != EFAULT) {
+		perror("mremap of what is not ours");
+		exit(2);
+	}
+	return -1;
+}
+
 static int act(const char *way, char *at, size_t bytes)
 {
 	static char *spare;
@@ -147,7 +160,7 @@ static int act(const char *way, char *at, size_t bytes)
 			       ? -1
 			       : 0;
 	if (strcmp(way, "away") == 0)
-		return mremap(at, bytes, 2 * bytes, MREMAP_MAYMOVE) == MAP_FAILED ? -1 : 0;
+		return away(at, bytes);
 	if (!spare)
 		spare = mmap(NULL, SPARE_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	return mremap(spare, 4096, 4096, MREMAP_MAYMOVE | MREMAP_FIXED, at) == MAP_FAILED ? -1 : 0;
