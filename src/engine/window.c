@@ -119,6 +119,18 @@ bool window_source_go(struct window *window, uint64_t number)
 	return !window->plain && index_moment_go(&window->index, window->reader, number);
 }
 
+bool window_source_is_exact(const struct window *window)
+{
+	return !window->plain && !window->index.odd && window->index.undone_count == 0;
+}
+
+bool window_source_edge(struct window *window, const struct moment_edge *moment, uint64_t *edge,
+			uint64_t *number, struct err *err)
+{
+	ASSERT(!window->plain);
+	return index_moment_edge(&window->index, moment, edge, number, err) || failed(window, err);
+}
+
 // Whether places could be found so far.
 static bool is_sound(struct window *window, struct err *err)
 {

@@ -18,6 +18,15 @@ struct plateau;
 bool window_source_plateau(struct window *window, process_id process, uint64_t number,
 			   struct plateau *plateau);
 
+// Whether the index has each event as the trace has it, and there is no first half of a realloc
+// that is undone.
+bool window_source_is_exact(const struct window *window);
+
+// The edge of a moment, and the number of the first event after it, of an index.
+struct moment_edge;
+bool window_source_edge(struct window *window, const struct moment_edge *moment, uint64_t *edge,
+			uint64_t *number, struct err *err);
+
 // The lives of all blocks, as index_lives.h gives them. False with *err: that did not go well, and
 // what was given counts for nothing. *known is false where there is no index that says them.
 struct lives_watcher;

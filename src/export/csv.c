@@ -414,6 +414,7 @@ static bool write(const struct export_source *source, struct sink *sink, bool js
 		.end = source->lifetimes ? write_life : write_end,
 		.context = &rows,
 		.whole_lives = source->lifetimes,
+		.origins = true,
 		.process = TRACE_NONE,
 	};
 	bool good;

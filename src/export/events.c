@@ -3,8 +3,11 @@
 // is given to `before` at 1 s and to `end` at 1.5 s; one from 1.2 s to 3 s to `begin` alone; with
 // `whole_lives` both are given once, by `end`, as AOFI and AIFO.
 //
-// The trace is read twice: reallocs that fail after all are found first, so that no end has to be
-// taken back when it has been written; and about how many blocks live at one time. Where these do
+// Where an index says what lives when the window begins (window_alive.h), only that is followed of
+// all that was before, and the trace is gone through from there on, or, where blocks are not asked
+// where a realloc moved them from, read from there on. Without an index the trace is read twice:
+// reallocs that fail after all are found first, so that no end has to be taken back when it has
+// been written; and about how many blocks live at one time. Where these do
 // not fit in memory, its events go into a temporary file for each share of the addresses
 // (lives_parts.h), and a share is followed after the other. What is to be said of the blocks of all
 // shares but the last goes into a file each, in the trace's order; then the trace is read once more
@@ -23,6 +26,8 @@
 #include "engine/index/index_bits.h"
 #include "engine/index/spill.h"
 #include "engine/replay/lives_parts.h"
+#include "engine/window_alive.h"
+#include "engine/window_source.h"
 #include "trace/reader_pass.h"
 
 // Where in the order something is said: of the item, in this order; of blocks that end or are there
@@ -49,6 +54,7 @@ struct reading {
 	const struct moment_edge *from, *to; // NULL: without an edge
 	struct lives *lives;
 	struct map undone;
+	struct window_alive alive; // of what is before the window; without an index nothing is
 	bool filtered;
 	bool began; // the window has
 	uint64_t next_number;
@@ -316,6 +322,80 @@ static bool is_over(const struct reading *reading, uint64_t number, uint64_t tim
 	return !reading->watcher->whole_lives && !is_before(reading->to, number, time_ns);
 }
 
+// Goes through the items that are followed.
+struct walk {
+	struct reader_pass pass;
+	struct lives_halves halves;
+	struct trace_event event; // settled
+	uint64_t target;          // where it was jumped to last
+};
+
+// From the first item on, which has the number 1.
+static struct walk begin_walk(struct reading *reading, struct progress *progress)
+{
+	struct reader *reader = reading->asked->reader;
+
+	reading->began = false;
+	reading->item = reading->next_number = 0;
+	return (struct walk){ .pass = reader_pass_begin(reader, progress),
+			      .halves = { .reader = reader, .undone = &reading->undone } };
+}
+
+// Over events of blocks that ended before the window, where neither their notes nor their halves
+// are asked for: to not far before the next one that counts. What is met again then has a number
+// below the next one.
+static void jump(struct reading *reading, struct walk *walk)
+{
+	enum { FAR = 1 << 17 };
+	const struct events_watcher *watcher = reading->watcher;
+	uint64_t next;
+
+	if (watcher->origins || watcher->whole_lives)
+		return;
+	next = window_alive_next(&reading->alive, reading->next_number);
+	if (next == UINT64_MAX || next - reading->next_number < FAR || next == walk->target)
+		return;
+	walk->target = next;
+	window_source_go(reading->asked->opened->window, next);
+}
+
+// The next item, of which an event is in walk->event. False: there is no more, or what comes is
+// after the window.
+static bool next_item(struct reading *reading, struct walk *walk)
+{
+	while (reader_pass_next(&walk->pass) != READER_END) {
+		const struct trace_event *event = &walk->pass.event;
+
+		if (walk->pass.item == READER_NOTE) {
+			reading->item++;
+			return true;
+		}
+		if (event->number < reading->next_number)
+			continue;
+		if (is_over(reading, event->number, event->time_ns))
+			return false;
+		reading->next_number = event->number + 1;
+		walk->event = lives_settle(&walk->halves, event);
+		// A stack that a damaged trace does not have is none.
+		if (walk->event.stack >= reader_stacks_count(reading->asked->reader))
+			walk->event.stack = 0;
+		if (event->number >= reading->alive.number ||
+		    window_alive_has(&reading->alive, event->number)) {
+			reading->item++;
+			return true;
+		}
+		jump(reading, walk);
+	}
+	return false;
+}
+
+// What is said after the last item has a place of its own.
+static void end_walk(struct reading *reading, struct walk *walk)
+{
+	lives_halves_fini(&walk->halves);
+	reading->item++;
+}
+
 // Notes have no number: they are before the event that comes next.
 static void add_note(struct reading *reading, const struct trace_note *note)
 {
@@ -323,7 +403,6 @@ static void add_note(struct reading *reading, const struct trace_note *note)
 
 	// A note takes the number of the event that follows: a mark at the window's edge is in the
 	// window that begins with that event.
-	reading->item++;
 	enter(reading, reading->next_number, note->time_ns);
 	if (watcher->note && !reading->run &&
 	    is_after(reading->from, reading->next_number, note->time_ns) &&
@@ -331,16 +410,8 @@ static void add_note(struct reading *reading, const struct trace_note *note)
 		catch_up(reading, &(struct place){ reading->item, RANK_NOTE, 0 });
 		watcher->note(watcher->context, note);
 	}
+	lives_at(reading->lives, reading->next_number);
 	lives_add_note(reading->lives, note);
-}
-
-// A stack that a damaged trace does not have is none.
-static void next_event(struct reading *reading, struct trace_event *event)
-{
-	reading->item++;
-	reading->next_number = event->number + 1;
-	if (event->stack >= reader_stacks_count(reading->asked->reader))
-		event->stack = 0;
 }
 
 // After the last item, or the last that is in the window.
@@ -349,6 +420,7 @@ static void finish(struct reading *reading)
 	// So blocks that live then are given to `before`, though no item came after the window's
 	// beginning.
 	enter(reading, reading->next_number, UINT64_MAX);
+	lives_at(reading->lives, reading->next_number);
 	if (reading->watcher->whole_lives)
 		lives_finish(reading->lives, moment_duration(reading->asked->reader));
 }
@@ -356,55 +428,43 @@ static void finish(struct reading *reading)
 // A window that begins after the last event still begins.
 static void read_items(struct reading *reading, struct progress *progress)
 {
-	struct reader_pass pass = reader_pass_begin(reading->asked->reader, progress);
+	struct walk walk = begin_walk(reading, progress);
 
-	reading->began = false;
-	reading->item = reading->next_number = 0;
-	while (reader_pass_next(&pass) != READER_END) {
-		if (pass.item == READER_NOTE) {
-			add_note(reading, &pass.note);
+	while (next_item(reading, &walk)) {
+		if (walk.pass.item == READER_NOTE) {
+			add_note(reading, &walk.pass.note);
 			continue;
 		}
-		next_event(reading, &pass.event);
-		enter(reading, pass.event.number, pass.event.time_ns);
-		if (is_over(reading, pass.event.number, pass.event.time_ns))
-			break;
-		lives_add_event(reading->lives, &pass.event);
+		enter(reading, walk.event.number, walk.event.time_ns);
+		lives_add_settled(reading->lives, &walk.event);
 	}
-	reading->item++;
+	end_walk(reading, &walk);
 	finish(reading);
 	catch_up(reading, &(struct place){ .item = UINT64_MAX });
 }
 
 // ---- in shares ----
 
-// All items up to the window's end, in the order and with the numbers that read_items gives them.
+// The items as read_items has them, under the same numbers.
 static void fill_parts(struct reading *reading, struct lives_parts *parts,
 		       struct progress *progress)
 {
-	struct reader_pass pass = reader_pass_begin(reading->asked->reader, progress);
+	struct walk walk = begin_walk(reading, progress);
 
 	ASSERT(!reading->window_item);
-	reading->item = reading->next_number = 0;
-	while (reader_pass_next(&pass) != READER_END) {
-		uint64_t number = pass.item == READER_NOTE ? reading->next_number
-							   : pass.event.number;
+	while (next_item(reading, &walk)) {
+		bool is_note = walk.pass.item == READER_NOTE;
+		uint64_t number = is_note ? reading->next_number : walk.event.number;
 
-		if (pass.item == READER_NOTE)
-			reading->item++;
-		else
-			next_event(reading, &pass.event);
 		if (!reading->window_item &&
-		    is_after(reading->from, number, reader_pass_time(&pass)))
+		    is_after(reading->from, number, reader_pass_time(&walk.pass)))
 			reading->window_item = reading->item;
-		if (pass.item == READER_EVENT && is_over(reading, number, pass.event.time_ns))
-			break;
-		if (pass.item == READER_NOTE)
-			lives_parts_add_note(parts, reading->item, &pass.note);
+		if (is_note)
+			lives_parts_add_note(parts, reading->item, number, &walk.pass.note);
 		else
-			lives_parts_add_event(parts, reading->item, &pass.event);
+			lives_parts_add_event(parts, reading->item, &walk.event);
 	}
-	reading->item++;
+	end_walk(reading, &walk);
 	if (!reading->window_item)
 		reading->window_item = reading->item;
 }
@@ -434,7 +494,6 @@ static void read_part(struct reading *reading, struct lives_parts *parts, uint32
 		lives_parts_give(&item, reading->lives);
 	}
 	lives_parts_drop(parts, share);
-	lives_at(reading->lives, reading->next_number);
 	enter_share(reading, UINT64_MAX);
 	reading->item = last_item;
 	finish(reading);
@@ -479,7 +538,7 @@ static bool read_share(struct reading *reading, struct lives_parts *parts, uint3
 	return turn_run(reading, run, err) && lives_parts_ok(parts, err);
 }
 
-// All shares but the last go to files.
+// All shares but the last go to files; where there is one alone, the trace is all that is read.
 static bool read_shares(struct reading *reading, uint32_t shares, struct progress *progress,
 			struct err *err)
 {
@@ -487,8 +546,7 @@ static bool read_shares(struct reading *reading, uint32_t shares, struct progres
 	bool good = true;
 
 	if (shares > 1) {
-		parts = lives_parts_new(reading->asked->reader, &reading->undone, shares - 1,
-					shares, err);
+		parts = lives_parts_new(shares - 1, shares, err);
 		good = parts != NULL;
 	}
 	reading->runs = mem_alloc(shares, sizeof *reading->runs);
@@ -519,6 +577,24 @@ bool events_prepare(struct query_context *asked, struct err *err)
 	return !query_narrows(&asked->selection.query) || query_context_select_events(asked, err);
 }
 
+// By an index that is there; none is made for it. Where neither what lives when the window begins
+// nor whole lives are wanted, only what ends in the window is followed.
+static bool find_alive(struct reading *reading)
+{
+	const struct query_context *asked = reading->asked;
+	const struct events_watcher *watcher = reading->watcher;
+	const struct window_alive_wish wish = {
+		.from = reading->from,
+		.to = watcher->whole_lives ? NULL : reading->to,
+		.ended = !watcher->whole_lives && !watcher->before,
+		.exit_frees = !watcher->whole_lives,
+	};
+
+	opened_existing_index(asked->opened, &asked->options.window);
+	return asked->opened->window &&
+	       window_alive_find(&reading->alive, asked->opened->window, &wish);
+}
+
 // Half of the memory is for blocks; names, stacks and what the format keeps have the other half.
 bool events_read(const struct export_source *source, const struct events_watcher *watcher,
 		 struct err *err)
@@ -531,6 +607,7 @@ bool events_read(const struct export_source *source, const struct events_watcher
 		.to = edge_to(asked),
 		.filtered = query_narrows(&asked->selection.query),
 	};
+	uint64_t memory = window_memory_of(&asked->options.window) / 2;
 	struct progress progress;
 	uint32_t shares;
 	bool good;
@@ -539,12 +616,15 @@ bool events_read(const struct export_source *source, const struct events_watcher
 	progress_begin(&progress, asked->options.window.progress, "reading",
 		       reader_bytes(asked->reader));
 	// `undone` has the reallocs of which the trace says later that they failed (lives.h).
-	shares = lives_find_shares(asked->reader, &reading.undone,
-				   window_memory_of(&asked->options.window) / 2, &progress);
+	if (find_alive(&reading))
+		shares = lives_shares_for(reading.alive.most, memory);
+	else
+		shares = lives_find_shares(asked->reader, &reading.undone, memory, &progress);
 	good = read_shares(&reading, shares, &progress, err);
 	progress_end(&progress);
 	query_context_matched(asked, reading.matched);
 	map_fini(&reading.undone);
+	window_alive_fini(&reading.alive);
 	return good || err_wrap(err, "what does not fit in --memory goes to $TMPDIR");
 }
 

@@ -20,6 +20,7 @@ struct events_watcher {
 	void (*note)(void *context, const struct trace_note *note);
 	void *context;
 	bool whole_lives;
+	bool origins;       // `old_address` of blocks is looked at
 	process_id process; // of which alone; TRACE_NONE: all
 };
 
@@ -27,9 +28,11 @@ struct events_watcher {
 // blocks of heaps.
 bool events_prepare(struct query_context *asked, struct err *err);
 
-// Read the trace, once for each half of the memory (window_options) that its live blocks take: the
-// watcher is given the same in the same order. A damaged tail is known afterwards. False: a
-// temporary file could not be written, or read; then what was given is not all.
+// Read the trace; where there is an index, of what was before the window only what still lives when
+// it begins. Live blocks that take more than half of the memory (window_options) are followed by
+// way of temporary files: the watcher is given the same in the same order. A damaged tail is known
+// afterwards. False: a temporary file could not be written, or read; then what was given is not
+// all.
 bool events_read(const struct export_source *source, const struct events_watcher *watcher,
 		 struct err *err);
 

@@ -104,8 +104,9 @@ def a_name_with_a_comma_is_one_cell():
     check(any(row["call"] == "realloc" and row["old_address"] for row in rows))
 
 
-def anything(name, seed, count):
-    """All that can happen to blocks, at addresses of some thousand pages; most of them live on."""
+def anything(name, seed, count, known=False):
+    """All that can happen to blocks, at addresses of some thousand pages; most of them live on. known: but what makes
+    an index say that it does not have each event as it is."""
     dice = random.Random(seed)
     lines = ["process p pid=7 exe=/odd", "thread t p tid=7", "thread u p tid=8", "heap h p handle=1",
              "process q parent=p pid=9 start=fork exe=/odd", "thread v q tid=9", "stack s here"]
@@ -124,7 +125,7 @@ def anything(name, seed, count):
         old, new = address(blocks), dice.randrange(1, 1 << 13) << 12 | dice.randrange(4) << 6
         if kind in "mra":
             blocks.append(new)
-        if kind in "xu" and halves[thread] is None:
+        if kind in "xu" and halves[thread] is None or known and (kind == "u" or thread == "v" and kind in "hH"):
             kind = "m"
         lines.append(when + {
             "m": f" malloc s {new} {dice.randrange(100)}",
@@ -142,7 +143,7 @@ def anything(name, seed, count):
             halves[thread] = old
         if i == count // 2:
             lines += ["+0us mark p t \"half\"", "+0us t heap-reset h"]
-        if i == count * 3 // 4:
+        if i == count * 3 // 4 and not known:
             lines += ["+0us end q exit=0", "+0us t heap-destroy h"]
             live["v"] = live["t"]  # of a process that has ended: what comes is of nothing known
     return assembled(name, "\n".join(lines) + "\n+1ms end p exec\nend\n")
@@ -159,6 +160,27 @@ def where_blocks_do_not_fit_in_memory_each_byte_is_the_same():
                               for each in ("heaptrack", "firefox", "heaplog", "memory_tracker"))):
             words = [word.replace("half", "mark:half") for word in words]
             equal(exported(path, name, *words), exported(path, name, *words, "--memory", "64K"))
+
+
+# What lives when a window begins comes of the index then, and not of all that was before.
+@test
+def with_an_index_each_byte_is_the_same():
+    os.environ["TIDEMARK_INDEX"] = "tiny"
+    for seed, known in ((1, True), (2, True), (3, False)):
+        plain, path = (anything(name, seed, 6000, known) for name in ("plain", "known"))
+        run("window", path, "--by", "stack")
+        check(os.path.exists(path + "-index") and not os.path.exists(plain + "-index"))
+        for name, words in (("csv", ("--from", "30%", "--to", "33%")), ("jsonl", ("--from", "half",)), ("csv", ()),
+                            ("csv", ("--lifetimes", "--from", "70%", "--to", "90%")), ("massif", ("--from", "60%")),
+                            ("dhat", ("--from", "20%", "--to", "half")), ("perfetto", ("--from", "80%")),
+                            ("csv", ("--from", "40%", "--to", "70%", "--size", "..50")),
+                            *((each, ("--process", "#0", "--from", "55%", "--to", "85%"))
+                              for each in ("heaptrack", "firefox", "heaplog", "memory_tracker"))):
+            words = [word.replace("half", "mark:half") for word in words]
+            whole = exported(plain, name, *words)
+            equal(whole, exported(path, name, *words))
+            equal(whole, exported(path, name, *words, "--memory", "64K"))
+    del os.environ["TIDEMARK_INDEX"]
 
 
 @test
@@ -179,6 +201,21 @@ def lifetimes_are_written_within_the_memory_that_is_given():
     run("dump", "--assemble", "many.txt", "-o", "many.tide")
     little, much = peak("--memory", "8M"), peak()
     check(little < much - 20, little, much)
+
+
+@test
+def what_ended_long_before_a_window_is_passed_over():
+    with open("far.txt", "w", encoding="utf-8") as file:
+        file.write("process p pid=7 exe=/many\nthread t p tid=7\n+1us t malloc 0x100040 1\n+1us t malloc 0x200040 2\n")
+        for i in range(200_000):
+            file.write("+1us t malloc 0x1000 32\n+0us t free 0x1000\n" + "+0us t malloc 0x300040 3\n" * (i == 150_000))
+        file.write("+9us t realloc 0x100040 -> 0x100080 4\n+0us t free 0x300040\n+9us t free 0x200040\n"
+                   "+1ms end p exit=0\nend\n")
+    for name in ("far", "near"):
+        run("dump", "--assemble", "far.txt", "-o", name + ".tide")
+    run("window", "near.tide", "--by", "stack")
+    for name in ("csv", "heaplog", "massif", "heaptrack", "memory_tracker"):
+        equal(*(exported(path, name, "--from", "200004us") for path in ("far.tide", "near.tide")))
 
 
 def heaptrack_says(path, *words):

@@ -78,24 +78,32 @@ static void check_shares(struct reader *reader, uint32_t shares)
 	struct told whole = { 0 }, told = { 0 };
 	struct lives_watcher watcher = { .end = tell, .context = &whole };
 	struct map undone = { 0 };
+	struct lives_halves halves = { .reader = reader, .undone = &undone };
 	struct err err = { 0 };
 	struct lives_parts *parts;
 	struct reader_pass pass;
 	struct lives *lives;
+	uint64_t next_number = 0;
 
 	lives_find_undone(reader, &undone, &progress);
 	lives = lives_new(reader, &watcher, &undone);
 	CHECK(lives_read(lives, reader, &progress));
 	lives_free(lives);
-	parts = lives_parts_new(reader, &undone, shares, shares, &err);
+	parts = lives_parts_new(shares, shares, &err);
 	CHECK(parts != NULL);
 	pass = reader_pass_begin(reader, &progress);
 	while (reader_pass_next(&pass) != READER_END) {
-		if (pass.item == READER_EVENT)
-			lives_parts_add_event(parts, pass.items, &pass.event);
-		else
-			lives_parts_add_note(parts, pass.items, &pass.note);
+		struct trace_event settled;
+
+		if (pass.item == READER_NOTE) {
+			lives_parts_add_note(parts, pass.items, next_number, &pass.note);
+			continue;
+		}
+		settled = lives_settle(&halves, &pass.event);
+		lives_parts_add_event(parts, pass.items, &settled);
+		next_number = settled.number + 1;
 	}
+	lives_halves_fini(&halves);
 	watcher.context = &told;
 	for (uint32_t share = 0; share < shares; share++) {
 		lives = lives_new(reader, &watcher, &undone);
@@ -121,10 +129,8 @@ TEST(lives_of_all_shares_are_those_of_the_trace)
 
 TEST(items_of_a_share_come_back_with_their_numbers)
 {
-	struct reader *reader = assembled_open(trace);
-	struct map undone = { 0 };
 	struct err err = { 0 };
-	struct lives_parts *parts = lives_parts_new(reader, &undone, 1, 2, &err);
+	struct lives_parts *parts = lives_parts_new(1, 2, &err);
 	struct trace_note note = { .kind = TRACE_NOTE_PROCESS_END, .time_ns = 7 };
 	struct trace_event event = { .number = 5, .kind = TRACE_MALLOC, .time_ns = 6 };
 	struct lives_parts_item item;
@@ -132,9 +138,9 @@ TEST(items_of_a_share_come_back_with_their_numbers)
 	while (lives_share_of(event.address, 2) != 0)
 		event.address += 4096;
 	lives_parts_add_event(parts, 11, &event);
-	lives_parts_add_note(parts, 12, &note);
+	lives_parts_add_note(parts, 12, 6, &note);
 	note.kind = TRACE_NOTE_MARK; // ends nothing
-	lives_parts_add_note(parts, 13, &note);
+	lives_parts_add_note(parts, 13, 6, &note);
 	CHECK(lives_parts_next(parts, 0, &item) && !item.is_note);
 	CHECK_EQ(11, item.item);
 	CHECK_EQ(event.address, item.event.address);
@@ -146,5 +152,4 @@ TEST(items_of_a_share_come_back_with_their_numbers)
 	CHECK(lives_parts_ok(parts, &err));
 	lives_parts_drop(parts, 0);
 	lives_parts_free(parts);
-	reader_close(reader);
 }

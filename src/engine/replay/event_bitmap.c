@@ -115,13 +115,20 @@ struct shares {
 static void fill_parts(struct lives_parts *parts, const struct shares *shares)
 {
 	struct reader_pass pass = reader_pass_begin(shares->reader, shares->progress);
+	struct lives_halves halves = { .reader = shares->reader, .undone = &shares->undone };
+	uint64_t next_number = 0;
 
 	while (reader_pass_next(&pass) != READER_END) {
-		if (pass.item == READER_EVENT)
-			lives_parts_add_event(parts, pass.items, &pass.event);
-		else
-			lives_parts_add_note(parts, pass.items, &pass.note);
+		if (pass.item == READER_EVENT) {
+			struct trace_event settled = lives_settle(&halves, &pass.event);
+
+			lives_parts_add_event(parts, pass.items, &settled);
+			next_number = settled.number + 1;
+		} else {
+			lives_parts_add_note(parts, pass.items, next_number, &pass.note);
+		}
 	}
+	lives_halves_fini(&halves);
 	reader_rewind(shares->reader);
 }
 
@@ -129,8 +136,7 @@ static void fill_parts(struct lives_parts *parts, const struct shares *shares)
 static bool pair_by_files(const struct shares *shares)
 {
 	struct err err;
-	struct lives_parts *parts = lives_parts_new(shares->reader, &shares->undone, shares->count,
-						    shares->count, &err);
+	struct lives_parts *parts = lives_parts_new(shares->count, shares->count, &err);
 	bool good;
 
 	if (!parts)

@@ -481,9 +481,9 @@ void lives_add_settled(struct lives *lives, const struct trace_event *event)
 	const struct trace_thread *thread = reader_thread(lives->reader, event->thread);
 	unsigned effect = effect_of(event->kind);
 
-	ASSERT(lives->shares > 1);
+	ASSERT(!(effect & (EFFECT_UNDOES | EFFECT_FAILS)));
 	lives->next_number = event->number + 1;
-	if (!thread || !reader_process(lives->reader, thread->process))
+	if (!effect || !thread || !reader_process(lives->reader, thread->process))
 		return;
 	if (effect & EFFECT_ENDS)
 		end(lives, event, thread->process, effect_ended(event),
@@ -494,6 +494,50 @@ void lives_add_settled(struct lives *lives, const struct trace_event *event)
 		destroy(lives, event, thread->process);
 }
 
+// The first half of a realloc that is open, if one is.
+struct lives_open_half {
+	bool open;
+	uint64_t address;
+};
+
+// Of an event with both an end and a beginning the address that ends is in it already.
+struct trace_event lives_settle(struct lives_halves *halves, const struct trace_event *event)
+{
+	const struct trace_thread *thread = reader_thread(halves->reader, event->thread);
+	unsigned effect = effect_of(event->kind);
+	struct trace_event settled = *event;
+	struct lives_open_half *half;
+
+	if (!thread || !effect || !reader_process(halves->reader, thread->process)) {
+		settled.kind = TRACE_NONE_KIND;
+		return settled;
+	}
+	half = MEM_REACH(halves->list, halves->capacity, event->thread);
+	if (!(effect & EFFECT_ENDS && effect & EFFECT_BEGINS))
+		settled.old_address = effect & EFFECT_BEGINS && effect & EFFECT_MOVES && half->open
+					      ? half->address
+					      : 0;
+	if (effect & EFFECT_HALF) {
+		half->open = !map_find(halves->undone, event->number);
+		half->address = event->address;
+		if (!half->open)
+			settled.kind = TRACE_NONE_KIND;
+	} else if (effect & EFFECT_CALL) {
+		half->open = false;
+	}
+	if (effect & EFFECT_FAILS)
+		settled.kind = TRACE_NONE_KIND;
+	return settled;
+}
+
+void lives_halves_fini(struct lives_halves *halves)
+{
+	mem_free(halves->list);
+	halves->list = NULL;
+	halves->capacity = 0;
+}
+
+// For the ends of processes and of the trace, which have no number of their own.
 void lives_at(struct lives *lives, uint64_t number)
 {
 	lives->next_number = number;
@@ -760,18 +804,26 @@ void lives_find_undone(struct reader *reader, struct map *undone, struct progres
 	read_undone(reader, undone, NULL, progress);
 }
 
+// A block is in the list and, with its share of free slots, in a table.
+uint32_t lives_shares_for(uint64_t blocks, uint64_t memory_bytes)
+{
+	enum { BLOCK_BYTES = 144, SHARES_MAX = 200 };
+	uint64_t shares = blocks * BLOCK_BYTES / (memory_bytes + 1) + 1;
+
+	return shares < SHARES_MAX ? (uint32_t)shares : SHARES_MAX;
+}
+
 // A list of blocks never gets shorter, so its length says how many lived at one time.
 uint32_t lives_find_shares(struct reader *reader, struct map *undone, uint64_t memory_bytes,
 			   struct progress *progress)
 {
-	enum { SAMPLES = 64, BLOCK_BYTES = 144, SHARES_MAX = 200 };
+	enum { SAMPLES = 64 };
 	struct lives *sample = lives_new(reader, NULL, NULL);
-	uint64_t bytes, shares;
+	uint64_t blocks;
 
 	lives_share(sample, 0, SAMPLES);
 	read_undone(reader, undone, sample, progress);
-	bytes = (sample->count - 1) * SAMPLES * BLOCK_BYTES;
+	blocks = (sample->count - 1) * SAMPLES;
 	lives_free(sample);
-	shares = bytes / (memory_bytes + 1) + 1;
-	return shares < SHARES_MAX ? (uint32_t)shares : SHARES_MAX;
+	return lives_shares_for(blocks, memory_bytes);
 }

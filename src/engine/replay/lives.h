@@ -131,12 +131,22 @@ void lives_expect(struct lives *lives, const struct trace_event *events, uint32_
 void lives_add_event(struct lives *lives, const struct trace_event *event);
 void lives_add_note(struct lives *lives, const struct trace_note *note);
 
-// For who leaves items out (lives_parts.h). An event in place of lives_add_event: whether halves of
-// reallocs belong together was asked before, so a second half has what it moves as `old_address`,
-// and first halves that change nothing do not come.
+// For who leaves items out (lives_parts.h): in place of lives_add_event, an event that is settled.
 void lives_add_settled(struct lives *lives, const struct trace_event *event);
 // The event that comes next, given or not, has this number.
 void lives_at(struct lives *lives, uint64_t number);
+
+// Which halves of reallocs belong together, for all events in their order. A settled event says by
+// itself what it does: a second half has what it moves as `old_address`, what does nothing to
+// blocks (a first half that is undone, too) has no kind, and is not needed.
+struct lives_halves {
+	const struct reader *reader;  // borrowed, as is
+	const struct map *undone;     // (lives_find_undone)
+	struct lives_open_half *list; // private: by thread
+	size_t capacity;
+};
+struct trace_event lives_settle(struct lives_halves *halves, const struct trace_event *event);
+void lives_halves_fini(struct lives_halves *halves);
 
 // All items of the reader, then lives_finish. Rewinds it, before and after; so it says itself
 // whether it came to the end (reader_over).
@@ -181,7 +191,10 @@ void lives_finish(struct lives *lives, uint64_t time_ns);
 // the reader, before and after.
 void lives_find_undone(struct reader *reader, struct map *undone, struct progress *progress);
 
-// The same, and how many shares there must be for the blocks of each to fit in that much memory.
-// Estimated, from one page in 64.
+// How many shares there must be for so many blocks to fit in that much memory.
+uint32_t lives_shares_for(uint64_t blocks, uint64_t memory_bytes);
+
+// The same as lives_find_undone, and how many shares there must be for the blocks of each to fit in
+// that much memory. Estimated, from one page in 64.
 uint32_t lives_find_shares(struct reader *reader, struct map *undone, uint64_t memory_bytes,
 			   struct progress *progress);

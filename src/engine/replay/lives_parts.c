@@ -27,33 +27,20 @@ struct part {
 	bool reading, over;
 };
 
-// The first half of a realloc that is open.
-struct open_half {
-	bool open;
-	uint64_t address;
-};
-
 struct lives_parts {
-	const struct reader *reader;
-	const struct map *undone;
 	struct part *parts;
 	uint32_t count, shares;
 	uint64_t next_number;
-	struct open_half *halves; // by thread
-	size_t halves_capacity;
 	struct err err; // of the first file that failed
 	bool failed;
 };
 
 // All files are open at one time, as events come for any of them: 200 at most (lives_find_shares).
-struct lives_parts *lives_parts_new(const struct reader *reader, const struct map *undone,
-				    uint32_t count, uint32_t shares, struct err *err)
+struct lives_parts *lives_parts_new(uint32_t count, uint32_t shares, struct err *err)
 {
 	struct lives_parts *parts = mem_alloc(1, sizeof *parts);
 
-	ASSERT(count <= shares && shares > 1 && undone);
-	parts->reader = reader;
-	parts->undone = undone;
+	ASSERT(count <= shares && shares > 1);
 	parts->count = count;
 	parts->shares = shares;
 	parts->parts = mem_alloc(count, sizeof *parts->parts);
@@ -71,7 +58,7 @@ void lives_parts_free(struct lives_parts *parts)
 		return;
 	for (uint32_t i = 0; i < parts->count; i++)
 		spill_close(&parts->parts[i].spill);
-	MEM_FREE(parts->parts, parts->halves, parts);
+	MEM_FREE(parts->parts, parts);
 }
 
 // ---- to files ----
@@ -127,13 +114,15 @@ static struct part *part_of(const struct lives_parts *parts, uint64_t address)
 	return share < parts->count ? &parts->parts[share] : NULL;
 }
 
-// The event as lives_add_settled takes it, to the files of both blocks, or of all.
-static void put_settled(struct lives_parts *parts, uint64_t item, const struct trace_event *event,
-			unsigned effect)
+// To the files of both blocks, or of all.
+void lives_parts_add_event(struct lives_parts *parts, uint64_t item,
+			   const struct trace_event *event)
 {
+	unsigned effect = effect_of(event->kind);
 	struct part *ended = effect & EFFECT_ENDS ? part_of(parts, effect_ended(event)) : NULL;
 	struct part *begun = effect & EFFECT_BEGINS ? part_of(parts, event->address) : NULL;
 
+	parts->next_number = event->number + 1;
 	if (ended)
 		put(ended, item, event);
 	if (begun && begun != ended)
@@ -142,37 +131,11 @@ static void put_settled(struct lives_parts *parts, uint64_t item, const struct t
 		put(&parts->parts[i], item, event);
 }
 
-// Which address a second half moves is known here, where all events pass by.
-void lives_parts_add_event(struct lives_parts *parts, uint64_t item,
-			   const struct trace_event *event)
+// It ends blocks of all shares.
+void lives_parts_add_note(struct lives_parts *parts, uint64_t item, uint64_t next_number,
+			  const struct trace_note *note)
 {
-	const struct trace_thread *thread = reader_thread(parts->reader, event->thread);
-	unsigned effect = effect_of(event->kind);
-	struct trace_event settled = *event;
-	struct open_half *half;
-
-	parts->next_number = event->number + 1;
-	if (!thread || !reader_process(parts->reader, thread->process) || !effect)
-		return;
-	half = MEM_REACH(parts->halves, parts->halves_capacity, event->thread);
-	if (effect & EFFECT_HALF) {
-		half->open = !map_find(parts->undone, event->number);
-		half->address = event->address;
-		if (!half->open)
-			return;
-	}
-	if (!(effect & EFFECT_ENDS && effect & EFFECT_BEGINS))
-		settled.old_address = effect & EFFECT_BEGINS && effect & EFFECT_MOVES && half->open
-					      ? half->address
-					      : 0;
-	put_settled(parts, item, &settled, effect);
-	if (effect & EFFECT_CALL && !(effect & EFFECT_HALF))
-		half->open = false;
-}
-
-// It ends blocks of all shares. There is no number in a note: it has that of the event after it.
-void lives_parts_add_note(struct lives_parts *parts, uint64_t item, const struct trace_note *note)
-{
+	parts->next_number = next_number;
 	if (note->kind != TRACE_NOTE_PROCESS_END)
 		return;
 	for (uint32_t i = 0; i < parts->count; i++) {

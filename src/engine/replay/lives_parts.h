@@ -7,9 +7,8 @@
 //     lives_parts_free
 //
 // An event is in the file of the share whose block it begins or ends: a realloc may be in two, the
-// end of a heap or a process is in all. What is needed of other shares is said in the event: a
-// second half has the address of its first one, and a first half that a second one undoes is in no
-// file. So who follows a share adds its events by lives_add_settled.
+// end of a heap or a process is in all. What is needed of other shares is said in the event, as it
+// is settled (lives_settle).
 //
 // For example of two shares, 0x1… and 0x2…:
 //
@@ -25,16 +24,16 @@
 
 struct lives_parts;
 
-// Files for the first `count` of the shares. Reader and `undone` (lives_find_shares) are borrowed.
-// NULL: a file could not be made.
-struct lives_parts *lives_parts_new(const struct reader *reader, const struct map *undone,
-				    uint32_t count, uint32_t shares, struct err *err);
+// Files for the first `count` of the shares. NULL: one could not be made.
+struct lives_parts *lives_parts_new(uint32_t count, uint32_t shares, struct err *err);
 void lives_parts_free(struct lives_parts *parts); // NULL is allowed
 
-// `item` rises from call to call, and is given back.
+// `item` rises from call to call, and is given back. The event is settled; a note is before the
+// event of that number.
 void lives_parts_add_event(struct lives_parts *parts, uint64_t item,
 			   const struct trace_event *event);
-void lives_parts_add_note(struct lives_parts *parts, uint64_t item, const struct trace_note *note);
+void lives_parts_add_note(struct lives_parts *parts, uint64_t item, uint64_t next_number,
+			  const struct trace_note *note);
 
 // One of a share. Of an event there is what lives_add_settled asks for, of a note what
 // lives_add_note does.
