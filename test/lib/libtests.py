@@ -15,6 +15,7 @@ part of that text in it.
 import functools
 import importlib
 import os
+import resource
 import socket
 import sys
 import time
@@ -46,6 +47,12 @@ def check(condition, *what):
 
 def equal(expected, actual, what="this"):
     check(expected == actual, f"{what}: expected {expected!r}, got {actual!r}")
+
+
+def processor_seconds():
+    """Of this script, and of all that it has waited for."""
+    return sum(used.ru_utime + used.ru_stime
+               for used in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
 
 
 def wait_for(condition, what, seconds=PATIENCE_SECONDS, pause=0.01):
@@ -90,10 +97,10 @@ def _tell(problem):
 
 def _run(number, name, function):
     """Returns whether it went well."""
-    began = time.monotonic()
+    began, used = time.monotonic(), processor_seconds()
     try:
         function()
-        print(f"ok {number} - {name}\n# {time.monotonic() - began:.2f} s", flush=True)
+        print(f"ok {number} - {name}\n# {time.monotonic() - began:.2f} s {processor_seconds() - used:.2f} cpu", flush=True)
     except Skip as reason:
         print(f"ok {number} - {name} # SKIP {reason}", flush=True)
     except Exception as problem:  # whatever it is, the others still run
