@@ -2,8 +2,11 @@
 //
 //     window_bench repeat SOURCE EVENTS OUT        a recorded run again and again, elsewhere in
 //                                                  memory, until there are so many events
-//     window_bench make STACKS LIVE EVENTS OUT     random calls from so many stacks, all as busy,
-//                                                  three sizes each, about LIVE blocks at a time
+//     window_bench make STACKS LIVE EVENTS OUT [DEPTH]
+//                                                  random calls from so many stacks, all as busy,
+//                                                  three sizes each, about LIVE blocks at a time;
+//                                                  below the stacks is a chain of DEPTH frames
+//                                                  (64; 2 at least)
 //     window_bench ask TRACE [WINDOWS [MEMORY_MIB [INDEX]]]
 //
 // `ask` removes an index that is there, builds it and asks about WINDOWS random windows (two edges
@@ -138,8 +141,10 @@ static int repeat(const char *source, uint64_t events, const char *path)
 	return 0;
 }
 
-// Stacks are numbered as they are met, as a recording numbers them; callers come before.
-static stack_id met_stack(struct writer *writer, stack_id *met, uint64_t which, stack_id *count)
+// Stacks are numbered as they are met, as a recording numbers them; callers come before. The first
+// `depth` are a chain.
+static stack_id met_stack(struct writer *writer, stack_id *met, uint64_t which, stack_id *count,
+			  uint64_t depth)
 {
 	stack_id id = *count + 1;
 	frame_id frame;
@@ -147,15 +152,15 @@ static stack_id met_stack(struct writer *writer, stack_id *met, uint64_t which, 
 	if (met[which])
 		return met[which];
 	frame = writer_add_frame(writer, 0, 0x400000 + id * UINT64_C(8), 0);
-	writer_add_stack(writer, id < 64 ? id - 1 : (stack_id)(next_random() % (id - 1) / 2), frame,
-			 0);
+	writer_add_stack(writer, id < depth ? id - 1 : (stack_id)(next_random() % (id - 1) / 2),
+			 frame, 0);
 	*count = id;
 	met[which] = id;
 	return id;
 }
 
 // Which blocks live: half of the calls free one of them, most often one of the latest.
-static int make(uint64_t stacks, uint64_t live, uint64_t events, const char *path)
+static int make(uint64_t stacks, uint64_t live, uint64_t events, const char *path, uint64_t depth)
 {
 	const struct trace_info info = { .tool = "window_bench",
 					 .host = "",
@@ -197,7 +202,8 @@ static int make(uint64_t stacks, uint64_t live, uint64_t events, const char *pat
 		} else {
 			event.kind = TRACE_MALLOC;
 			event.address = 0x10000 + next++ % (UINT64_C(1) << 40) * 32;
-			event.stack = met_stack(writer, met, next_random() % stacks, &stacks_met);
+			event.stack =
+				met_stack(writer, met, next_random() % stacks, &stacks_met, depth);
 			event.size = sizes[next_random() % 3];
 			blocks[count++] = event.address;
 		}
@@ -528,9 +534,10 @@ int main(int argc, char **argv)
 
 	if (argc == 5 && strcmp(argv[1], "repeat") == 0)
 		return repeat(argv[2], strtoull(argv[3], NULL, 10), argv[4]);
-	if (argc == 6 && strcmp(argv[1], "make") == 0)
+	if ((argc == 6 || argc == 7) && strcmp(argv[1], "make") == 0)
 		return make(strtoull(argv[2], NULL, 10), strtoull(argv[3], NULL, 10),
-			    strtoull(argv[4], NULL, 10), argv[5]);
+			    strtoull(argv[4], NULL, 10), argv[5],
+			    argc > 6 ? strtoull(argv[6], NULL, 10) : 64);
 	if (argc < 3 || strcmp(argv[1], "ask") != 0)
 		fail("see its first comment");
 	snprintf(index_path, sizeof index_path, "%s-index", argv[2]);

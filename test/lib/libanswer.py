@@ -67,11 +67,11 @@ def assemble(name, text=None):
     return path
 
 
-def make(path, stacks, live, events):
-    """A trace of so many events, two threads', as the bench makes them."""
+def make(path, stacks, live, events, depth=64):
+    """A trace of so many events, as the bench makes them. Most stacks have some more than `depth` frames."""
     if not os.path.exists(path):
         subprocess.run([os.path.join(BUILD, "test/bench/window_bench"), "make", str(stacks), str(live),
-                        str(events), path], check=True, stdout=subprocess.DEVNULL,
+                        str(events), path, str(depth)], check=True, stdout=subprocess.DEVNULL,
                        stderr=subprocess.DEVNULL)
     return path
 
