@@ -12,9 +12,11 @@
 // Row 0 of stacks, frames and functions is "(no stack)": an event without a stack would be in no
 // sum of the page.
 //
-// Since columns are written one after the other, the events are kept until all are read: 32 bytes
-// each, at most EVENTS_MAX: the profile ends before the one that would be more.
+// Since columns are written one after the other, those of events are made side by side, as texts
+// that go to temporary files where they get long. There are at most EVENTS_MAX events: the profile
+// ends before the one that would be more.
 #include "base/str.h"
+#include "engine/index/spill.h"
 #include "export/events.h"
 #include "export/locations.h"
 
@@ -27,10 +29,12 @@ enum { EVENTS_MAX = 1 << 23, NS_PER_MS = 1000000, VERSION = 47, GECKO_VERSION = 
 
 #define NONE UINT32_MAX // a number of a table that is written as null
 
-struct event {
-	uint64_t time_ns, address;
-	int64_t weight;
-	uint32_t thread, stack; // stack: in `stacks`
+// What each event has, in the order in which the columns are written.
+enum { COLUMN_TIME, COLUMN_WEIGHT, COLUMN_STACK, COLUMN_ADDRESS, COLUMN_THREAD, COLUMNS };
+
+struct event_column {
+	struct str text;    // its end
+	struct spill spill; // what was before that, if there was more than COLUMN_BYTES
 };
 
 struct stack_row {
@@ -42,8 +46,10 @@ struct firefox {
 	struct reader *reader;
 	process_id process;
 	struct locations locations;
-	struct event *events;
-	size_t count, capacity;
+	struct event_column columns[COLUMNS];
+	size_t count; // of events
+	bool full;    // a temporary file could not be made, or be written: err says why
+	struct err err;
 	struct stack_row *stacks;
 	size_t stacks_count, stacks_capacity;
 	struct map stack_numbers; // of the trace: the innermost row of each
@@ -110,27 +116,81 @@ static uint32_t stack_of(struct firefox *firefox, stack_id stack)
 	return number;
 }
 
+static void add_signed(struct str *out, int64_t value)
+{
+	if (value < 0)
+		str_add_char(out, '-');
+	str_add_digits(out, value < 0 ? -(uint64_t)value : (uint64_t)value);
+}
+
+// Milliseconds with as many digits as needed: 1,500,000 ns are 1.5.
+static void add_ms(struct str *out, uint64_t time_ns)
+{
+	uint64_t rest = time_ns % NS_PER_MS;
+
+	str_add_digits(out, time_ns / NS_PER_MS);
+	if (!rest)
+		return;
+	str_add_char(out, '.');
+	// 1,500,000 ns: 1, then 500,000 by units of 100,000 and less: one digit, 5, and nothing is
+	// left.
+	for (uint64_t unit = NS_PER_MS / 10; unit && rest; rest %= unit, unit /= 10)
+		str_add_char(out, (char)('0' + rest / unit));
+}
+
+// The text of a column to its file.
+static void spill_column(struct firefox *firefox, struct event_column *column)
+{
+	enum { BUFFER_BYTES = 1 << 16 };
+
+	firefox->full = firefox->full ||
+			(!column->spill.buffer &&
+			 !spill_open_anywhere(&column->spill, BUFFER_BYTES, &firefox->err));
+	for (size_t at = 0; at < column->text.length && !firefox->full; at += BUFFER_BYTES) {
+		size_t left = column->text.length - at;
+
+		spill_put(&column->spill, column->text.text + at,
+			  left < BUFFER_BYTES ? left : BUFFER_BYTES);
+	}
+	str_clear(&column->text);
+}
+
+// Between two events stands a comma.
+static void separate(struct firefox *firefox)
+{
+	enum { COLUMN_BYTES = 1 << 20 };
+
+	for (int i = 0; i < COLUMNS && firefox->count; i++) {
+		struct event_column *column = &firefox->columns[i];
+
+		if (column->text.length >= COLUMN_BYTES)
+			spill_column(firefox, column);
+		str_add_char(&column->text, ',');
+	}
+}
+
 // Beyond EVENTS_MAX it only counts: the profile ends with the first that has no room, so that its
 // sums are right up to there.
 static void add_event(struct firefox *firefox, uint64_t time_ns, const struct lives_block *block,
 		      int64_t weight, thread_id thread, stack_id stack)
 {
 	const struct trace_thread *known = reader_thread(firefox->reader, thread);
+	struct event_column *columns = firefox->columns;
 
 	ASSERT(firefox->count <= EVENTS_MAX);
-	// Beyond it the page itself gets slow or ends: 8,388,608 events are 256 MiB here.
+	// Beyond it the page itself gets slow or ends.
 	if (firefox->count == EVENTS_MAX) {
 		if (firefox->left_out++ == 0)
 			firefox->end_ns = time_ns;
 		return;
 	}
-	*MEM_ADD(firefox->events, firefox->count, firefox->capacity) = (struct event){
-		.time_ns = time_ns,
-		.address = block->address,
-		.weight = weight,
-		.thread = known ? known->tid : 0,
-		.stack = stack_of(firefox, stack),
-	};
+	separate(firefox);
+	add_ms(&columns[COLUMN_TIME].text, time_ns);
+	add_signed(&columns[COLUMN_WEIGHT].text, weight);
+	str_add_digits(&columns[COLUMN_STACK].text, stack_of(firefox, stack));
+	str_add_digits(&columns[COLUMN_ADDRESS].text, block->address);
+	str_add_digits(&columns[COLUMN_THREAD].text, known ? known->tid : 0);
+	firefox->count++;
 }
 
 static void add_begin(void *context, const struct lives_block *block)
@@ -177,34 +237,12 @@ static void quoted(struct firefox *firefox, const char *words)
 	json_string(&json, words);
 }
 
-static void add_signed(struct str *out, int64_t value)
-{
-	if (value < 0)
-		str_add_char(out, '-');
-	str_add_digits(out, value < 0 ? -(uint64_t)value : (uint64_t)value);
-}
-
 static void add_number(struct str *out, uint32_t number)
 {
 	if (number == NONE)
 		str_add(out, "null");
 	else
 		str_add_digits(out, number);
-}
-
-// Milliseconds with as many digits as needed: 1,500,000 ns are 1.5.
-static void add_ms(struct str *out, uint64_t time_ns)
-{
-	uint64_t rest = time_ns % NS_PER_MS;
-
-	str_add_digits(out, time_ns / NS_PER_MS);
-	if (!rest)
-		return;
-	str_add_char(out, '.');
-	// 1,500,000 ns: 1, then 500,000 by units of 100,000 and less: one digit, 5, and nothing is
-	// left.
-	for (uint64_t unit = NS_PER_MS / 10; unit && rest; rest %= unit, unit /= 10)
-		str_add_char(out, (char)('0' + rest / unit));
 }
 
 // "name":[…],
@@ -239,44 +277,40 @@ static void end_table(struct firefox *firefox, size_t count)
 	str_format(&firefox->out, "\"length\":%zu}", count);
 }
 
-static void cell_time(struct firefox *firefox, size_t row)
+static void write_column(struct firefox *firefox, const char *name, struct event_column *column)
 {
-	add_ms(&firefox->out, firefox->events[row].time_ns);
-}
+	char piece[1 << 12];
 
-static void cell_weight(struct firefox *firefox, size_t row)
-{
-	add_signed(&firefox->out, firefox->events[row].weight);
-}
+	str_format(&firefox->out, "\"%s\":[", name);
+	flush(firefox, 0);
+	if (column->spill.buffer) {
+		spill_turn(&column->spill);
+		for (uint64_t left = column->spill.size; left;) {
+			size_t size = left < sizeof piece ? (size_t)left : sizeof piece;
 
-static void cell_address(struct firefox *firefox, size_t row)
-{
-	str_add_digits(&firefox->out, firefox->events[row].address);
-}
-
-static void cell_thread(struct firefox *firefox, size_t row)
-{
-	str_add_digits(&firefox->out, firefox->events[row].thread);
-}
-
-static void cell_stack(struct firefox *firefox, size_t row)
-{
-	str_add_digits(&firefox->out, firefox->events[row].stack);
+			spill_get(&column->spill, piece, size);
+			sink_write(firefox->sink, piece, size);
+			left -= size;
+		}
+	}
+	sink_write(firefox->sink, str_get(&column->text), column->text.length);
+	text(firefox, "],");
 }
 
 // Time, weight, stack, address and thread: a column each, of all events.
 static void write_events(struct firefox *firefox)
 {
-	size_t count = firefox->count;
+	static const char *const names[COLUMNS] = {
+		[COLUMN_TIME] = "time",       [COLUMN_WEIGHT] = "weight",
+		[COLUMN_STACK] = "stack",     [COLUMN_ADDRESS] = "memoryAddress",
+		[COLUMN_THREAD] = "threadId",
+	};
 
 	text(firefox, "\"nativeAllocations\":{");
-	column(firefox, "time", count, cell_time);
-	column(firefox, "weight", count, cell_weight);
-	column(firefox, "stack", count, cell_stack);
-	column(firefox, "memoryAddress", count, cell_address);
-	column(firefox, "threadId", count, cell_thread);
+	for (int i = 0; i < COLUMNS; i++)
+		write_column(firefox, names[i], &firefox->columns[i]);
 	text(firefox, "\"weightType\":\"bytes\",");
-	end_table(firefox, count);
+	end_table(firefox, firefox->count);
 }
 
 static void cell_frame(struct firefox *firefox, size_t row)
@@ -461,12 +495,28 @@ static void begin_tables(struct firefox *firefox)
 	firefox->stacks[firefox->stacks_count++] = (struct stack_row){ 0, NONE };
 }
 
+// Whether all that went to files came back.
+static bool is_whole(const struct firefox *firefox, struct err *err)
+{
+	bool whole = !firefox->full;
+
+	if (firefox->full)
+		*err = firefox->err;
+	for (int i = 0; i < COLUMNS && whole; i++)
+		whole = spill_ok(&firefox->columns[i].spill, err);
+	return whole || err_wrap(err, "events that do not fit in memory go to $TMPDIR");
+}
+
 static void firefox_fini(struct firefox *firefox)
 {
 	locations_fini(&firefox->locations);
 	map_fini(&firefox->stack_numbers);
 	str_fini(&firefox->out);
-	MEM_FREE(firefox->events, firefox->stacks, firefox->path);
+	for (int i = 0; i < COLUMNS; i++) {
+		str_fini(&firefox->columns[i].text);
+		spill_close(&firefox->columns[i].spill);
+	}
+	MEM_FREE(firefox->stacks, firefox->path);
 }
 
 static bool write(const struct export_source *source, struct sink *sink, struct err *err)
@@ -487,6 +537,7 @@ static bool write(const struct export_source *source, struct sink *sink, struct 
 	good = events_read(source, &watcher, err);
 	write_profile(&firefox);
 	say_limits(&firefox);
+	good = good && is_whole(&firefox, err);
 	firefox_fini(&firefox);
 	return good;
 }

@@ -216,6 +216,10 @@ def what_ended_long_before_a_window_is_passed_over():
     run("window", "near.tide", "--by", "stack")
     for name in ("csv", "heaplog", "massif", "heaptrack", "memory_tracker"):
         equal(*(exported(path, name, "--from", "200004us") for path in ("far.tide", "near.tide")))
+    columns = json.loads(exported("far.tide", "firefox")[0])["threads"][0]["nativeAllocations"]  # by way of files
+    equal({400_007}, {len(columns[name]) for name in ("time", "weight", "stack", "memoryAddress", "threadId")})
+    equal([32, -32, 32], columns["weight"][2:5])
+    equal([0x1000, 0x1000, 0x100040, 0x100080, 0x300040, 0x200040], columns["memoryAddress"][-6:])
 
 
 def heaptrack_says(path, *words):
