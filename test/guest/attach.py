@@ -2,7 +2,6 @@
 """A program that runs already is attached to and left again: nothing of it is lost or wrong, and it
 is as it was. What cannot be attached to is refused with what to do about it, and left alone."""
 # timeout: 240
-# parallel: yes
 import contextlib
 import json
 import os

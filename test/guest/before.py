@@ -2,7 +2,6 @@
 """What a program had allocated before it was attached to is in the trace, block by block: compared
 with a preload that knows each block that lives (test/witness/blocks.c). Their frees are known."""
 # timeout: 240
-# parallel: yes
 import json
 import os
 import re
