@@ -34,6 +34,8 @@ struct mapped {
 	uint64_t size_bytes, mtime_ns;
 	uint64_t memory_bytes; // of a Windows module; else 0
 	uint8_t bits;
+	// Of a process that had it mapped when the recording ended, and may live; 0: none.
+	uint32_t pid;
 	uint8_t label[LABEL_MAX]; // its name in a trace's bundles: the build-id, or made up
 	size_t label_length;
 	size_t pack_as; // the first file with this label
@@ -230,6 +232,16 @@ static size_t add_file(struct symbols *symbols, const struct trace_module *modul
 	return symbols->files_count - 1;
 }
 
+// Who had it mapped when the recording ended: a server that was attached to and left lives on.
+static void note_living(const struct symbols *symbols, struct mapped *file,
+			const struct trace_module *module)
+{
+	const struct trace_process *process = reader_process(symbols->reader, module->process);
+
+	if (process && process->exit == TRACE_EXIT_UNKNOWN)
+		file->pid = process->pid;
+}
+
 // The file of a module, the same for all processes that mapped it. A module that was met before is
 // found by its id; else by what identifies the file. Two files whose hashes are equal take turns in
 // the slot: each is then opened anew for each module, which costs time and no name.
@@ -244,6 +256,7 @@ static struct mapped *find_file(struct symbols *symbols, const struct trace_modu
 	by_hash = map_put(&symbols->files_by_hash, hash_identity(module, 0), NULL);
 	if (*by_hash == 0 || !is_same(symbols->files[*by_hash - 1], module))
 		*by_hash = add_file(symbols, module) + 1;
+	note_living(symbols, symbols->files[*by_hash - 1], module);
 	ASSERT(*by_hash > 0 && *by_hash <= symbols->files_count);
 	*by_module = *by_hash;
 	return symbols->files[*by_hash - 1];
@@ -272,6 +285,7 @@ static void open_file(struct symbols *symbols, struct mapped *file, struct remar
 		.mtime_ns = file->mtime_ns,
 		.memory_bytes = file->memory_bytes,
 		.bits = file->bits,
+		.pid = file->pid,
 	};
 	struct search search = {
 		.directories = symbols->directories,

@@ -21,6 +21,7 @@ struct symbols_file_identity {
 	uint64_t mtime_ns;      // the same
 	uint64_t memory_bytes;  // of a Windows module as it was loaded; 0: not known
 	uint8_t bits;           // of the process; 0: not known
+	uint32_t pid;           // of one that has it mapped, and may live; 0: none
 };
 
 // Never fails: where nothing can be used, there are no names, and a remark says why. `search`

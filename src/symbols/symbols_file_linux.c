@@ -17,6 +17,8 @@
 #include "symbols/pe_file.h"
 #include "symbols/symtab.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 
@@ -73,17 +75,68 @@ static bool is_unchanged(const struct symbols_file_identity *identity, const str
 	return identity->mtime_ns == 0 || identity->mtime_ns == object->mtime_ns;
 }
 
+// A file that was deleted or replaced, as the upgrade of a package does, and that a process still
+// has mapped. For example the line
+//
+//     55d0c1a00000-55d0c1a21000 r-xp 00002000 08:01 1835   /usr/sbin/served (deleted)
+//
+// is /proc/PID/map_files/55d0c1a00000-55d0c1a21000, which the kernel opens for root alone, also
+// where the path is one of a container; the program's own file, for its user too, is /proc/PID/exe.
+// The process may be another one by now, or of another machine: what is found must be the file that
+// was recorded.
+static struct object *open_mapped(const struct symbols_file_identity *identity, const char *path)
+{
+	unsigned long long start, end;
+	struct object *object = NULL;
+	char name[80], *line = NULL;
+	struct err ignored;
+	size_t size = 0;
+	FILE *maps;
+	int at = 0;
+
+	if (identity->pid == 0)
+		return NULL;
+	snprintf(name, sizeof name, "/proc/%u/maps", identity->pid);
+	maps = fopen(name, "re");
+	while (maps && !object && getline(&line, &size, maps) > 0) {
+		// What follows the path, " (deleted)" or nothing, says no more than its build-id.
+		if (sscanf(line, "%llx-%llx %*s %*s %*s %*s %n", &start, &end, &at) != 2 ||
+		    strncmp(line + at, path, strlen(path)) != 0)
+			continue;
+		snprintf(name, sizeof name, "/proc/%u/map_files/%llx-%llx", identity->pid, start,
+			 end);
+		object = object_open(name, &ignored);
+		if (!object) {
+			snprintf(name, sizeof name, "/proc/%u/exe", identity->pid);
+			object = object_open(name, &ignored);
+		}
+		if (object && !is_unchanged(identity, object)) {
+			object_close(object);
+			object = NULL;
+		}
+	}
+	if (maps)
+		fclose(maps);
+	free(line);
+	return object;
+}
+
 // The file at `path` if it is the one that was recorded; another one is *changed.
 static struct object *open_main(const struct symbols_file_identity *identity, const char *path,
 				struct remarks *remarks, bool *changed)
 {
 	bool was_deleted = str_ends_with(identity->path, deleted);
-	struct object *object;
+	struct object *object, *mapped;
 	struct err err;
 
 	object = object_open(path, &err);
 	if (object && is_unchanged(identity, object))
 		return object;
+	mapped = open_mapped(identity, path);
+	if (mapped) {
+		object_close(object);
+		return mapped;
+	}
 	*changed = object != NULL;
 	if (!object && was_deleted)
 		remarks_add(remarks, "%s was deleted while it ran", path);

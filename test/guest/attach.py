@@ -391,6 +391,19 @@ def what_runs_another_program_is_named_also_where_it_waits():
 
 
 @test
+def a_server_whose_program_was_replaced_has_the_names_that_it_began_with():
+    shutil.copy(looper()[0], "served")
+    server = Running([os.path.abspath("served"), "1", str(KEPT)]).ready()
+    shutil.copy(program("family"), "new")
+    os.rename("new", "served")
+    attach(server, "--duration", "300ms", "--bundle")
+    server.go_on().end(7)
+    functions = [frame["function"] for site in report()["sites"]["calls"]
+                 for frame in site["stack"] if "/served" in frame["module"]]
+    check(functions and all(functions), "names of the old file:", functions)
+
+
+@test
 def a_call_that_is_under_way_when_it_is_left_is_none_of_the_recording():
     """What it is given may have been freed by then, which no hook has seen."""
     for way in ("malloc", "calloc", "realloc"):

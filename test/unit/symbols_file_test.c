@@ -1,7 +1,9 @@
 // Names by (file, offset): every address of programs in many forms, against addr2line.
 #include "symbols_oracle.h"
 
+#include <fcntl.h>
 #include <lzma.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -836,6 +838,30 @@ TEST(a_deleted_file_is_named_if_it_is_back)
 	CHECK_CONTAINS("was deleted while it ran", fixture.remarks.lines[0]);
 	fixture_close(&fixture);
 	str_fini(&deleted);
+}
+
+TEST(a_file_that_was_replaced_is_named_while_a_process_has_it_mapped)
+{
+	const char *path = build("gcc", "-O2 -g", inlined);
+	uint64_t offset = offset_of(path, "is_split");
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	void *mapped = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+	struct fixture fixture;
+
+	close(fd);
+	fixture_open(&fixture, path);
+	build("gcc", "-O1 -g", inlined);
+	fixture_again(&fixture);
+	CHECK(name_at(&fixture, offset) == NULL);
+	fixture.identity.pid = (uint32_t)getpid();
+	fixture_again(&fixture);
+	// By addresses the kernel opens files for root alone.
+	if (geteuid() == 0) {
+		CHECK_STR("is_split", name_at(&fixture, offset));
+		CHECK_EQ(0, fixture.remarks.count);
+	}
+	munmap(mapped, 4096);
+	fixture_close(&fixture);
 }
 
 TEST(what_is_no_file_has_no_names_and_no_remark)
