@@ -299,9 +299,14 @@ static void look(struct collector *collector)
 }
 
 // What the looks saw of an image goes where the order is made.
+//
+// For a child that had ended when it was looked for no time of its end is known: it ends where its
+// parent has waited for it, or when all that it did is in the trace. A place of its own, later than
+// forks that wait for its spare, would hold them up.
 static void take_seen(struct collector *collector, struct image *image, bool looked)
 {
-	if (image->final && image->exited && !image->replaced && !image->end_placed)
+	if (image->final && image->exited && !image->replaced && !image->end_placed &&
+	    !(image->pid_unsure && image->arrival->spare != NULL))
 		image_place_end(image, image->exited_ns);
 	if (looked)
 		image_decode(image);

@@ -159,7 +159,8 @@ struct image {
 	bool end_told;   // and is in the trace
 	bool final;      // over since before this pass: what is seen is all there is
 	uint64_t exited_ns;
-	bool waited;          // who waited for its process has said how it ended:
+	bool waited;          // it ended in the order where its parent had waited for it
+	bool wait_known;      // its parent has said how it ended:
 	uint32_t wait_status; // as wait has it
 	uint64_t resident;    // last sample
 	uint64_t proportional, proportional_after_ns;

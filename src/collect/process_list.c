@@ -31,7 +31,8 @@ enum {
 	FORK_WAIT_STOPPED_NS = 100000000, // from the end of the recording on
 	FORK_LOOK_NS = 10000000,          // when it is first looked whether the child lives
 	STATUS_WAIT_NS = 300000000,       // for the launcher to say how its child ended
-	WEIGH_APART_NS = 20000,           // for each process
+	PARENT_WAIT_NS = 50000000, // for a parent to wait for what had ended before we looked
+	WEIGH_APART_NS = 20000,    // for each process
 };
 
 void process_list_init(struct process_list *process_list, struct trace_builder *trace_builder,
@@ -641,13 +642,14 @@ static bool pass_fork(struct process_list *process_list, const struct image *par
 static bool tell_end(struct process_list *process_list, struct image *image, bool running);
 
 // Whether `child` is the one that a thread of `parent` waited for and calls `pid`: in a namespace
-// of its own a process has another number than here.
+// of its own a process has another number than here. Of one that had ended when it was looked for
+// only its own number is known.
 static bool is_waited(const struct process_list *process_list, const struct image *parent,
 		      const struct image *child, uint32_t pid)
 {
-	if (child->pid_unsure || child->replaced || child->end_told)
+	if (child->replaced || child->end_told)
 		return false;
-	if (child->pid == pid && child->arrival->hello.pid == pid)
+	if (!child->pid_unsure && child->pid == pid && child->arrival->hello.pid == pid)
 		return parent->pid == parent->arrival->hello.pid;
 	return child->arrival->hello.pid == pid &&
 	       process_list->parents[child->process] == parent->process;
@@ -671,13 +673,17 @@ static void pass_waited(struct process_list *process_list, const struct image *p
 	// It has ended before its parent goes on, as it was.
 	if (child == NULL && ended != TRACE_NONE && process_list->parents[ended] == parent->process)
 		process_list->late[ended] = false;
-	if (child == NULL || !image_lanes_read_out(child) ||
+	if (child == NULL)
+		return;
+	// Also where it ends later in the order: what was said of its end stays true.
+	child->wait_known = true;
+	child->wait_status = event->status;
+	if (!image_lanes_read_out(child) ||
 	    (child->arrival->pidfd > 0 && !peer_ended(child->arrival->pidfd)))
 		return;
 	child->exited = true;
 	child->exited_ns = time_ns;
 	child->waited = true;
-	child->wait_status = event->status;
 	tell_end(process_list, child, false);
 }
 
@@ -727,7 +733,8 @@ bool process_list_special(void *context, struct stream *stream, const struct lan
 // How the image's process ended. False: ask again later.
 //
 // In the order of trust: what we know ourselves (an exec), the kernel, the launcher, the recorder's
-// own note at exit. Without any, 0.3 s are waited for the launcher.
+// own note at exit. Without any, 0.3 s are waited for the launcher, and 50 ms for the parent of a
+// child that could say no hello and had ended when it was looked for.
 static bool find_status(struct process_list *process_list, struct image *image,
 			enum trace_exit *exit, uint32_t *value)
 {
@@ -748,7 +755,7 @@ static bool find_status(struct process_list *process_list, struct image *image,
 	}
 	if (!image->pid_unsure && peer_exit(image->arrival->pidfd, image->pid, exit, value))
 		return true;
-	if (image->waited) {
+	if (image->wait_known) {
 		peer_decode((int)image->wait_status, exit, value);
 		return true;
 	}
@@ -761,6 +768,10 @@ static bool find_status(struct process_list *process_list, struct image *image,
 		*value = atomic_load(&segment->exit_status) & 0xff;
 		return true;
 	}
+	// Its parent is about to wait for it, or has, and the order has not come to that.
+	if (image->pid_unsure && image->arrival->spare != NULL &&
+	    process_list->parents[image->process] != TRACE_NONE)
+		return tick_now(process_list->tick) - image->exited_ns > PARENT_WAIT_NS;
 	return (options->report_fd < 0 && options->tell == NULL) ||
 	       process_list->parents[image->process] != TRACE_NONE ||
 	       tick_now(process_list->tick) - image->exited_ns > STATUS_WAIT_NS;

@@ -9,7 +9,8 @@
 // Before, 100 blocks of 7801 bytes. Then, in THREADS threads that are started under the filter
 // (0: in the main thread), ROUNDS pairs of 7802 bytes each; with a + at the end of THREADS each of
 // them lives until all have allocated. With an f before it, THREADS is how many children there are,
-// each forked by the one before, after which they do the same. A call that is trapped is counted by
+// each forked by the one before, after which they do the same; with an s, they are all its own, one
+// after the other, and end with 1, 2 and so on. A call that is trapped is counted by
 // a handler of SIGSYS, and the count written to standard output behind "trapped ". With PROGRAM,
 // that is executed then; with a v at the end of ROUNDS in three children, started by vfork one
 // after the other, and filters that cannot be read are asked for before.
@@ -169,6 +170,23 @@ static void work_in_children(int count)
 		syscall(SYS_exit_group, 1);
 }
 
+// Each has ended before the next one begins.
+static void work_one_by_one(int count)
+{
+	int status;
+
+	for (int i = 1; i <= count; i++) {
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			work(NULL);
+			syscall(SYS_exit_group, i);
+		}
+		if (pid < 0 || wait4(pid, &status, 0, NULL) != pid || WEXITSTATUS(status) != i)
+			syscall(SYS_exit_group, 1);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	pthread_t threads[256];
@@ -188,6 +206,8 @@ int main(int argc, char **argv)
 	install(argv[1], argv[2]);
 	if (argv[3][0] == 'f')
 		work_in_children(atoi(argv[3] + 1));
+	else if (argv[3][0] == 's')
+		work_one_by_one(atoi(argv[3] + 1));
 	else if (count == 0)
 		work(NULL);
 	for (int i = 0; i < count; i++)
