@@ -66,27 +66,6 @@ void str_add_char(struct str *str, char c)
 	str->text[str->length] = '\0';
 }
 
-// A word that needs no quotes is left as it is; else it is put in single quotes, and a quote in
-// it becomes '\'' .
-void str_add_shell(struct str *str, const char *word)
-{
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				    "0123456789_-+=./,:@%^";
-
-	if (word[0] != '\0' && word[strspn(word, plain)] == '\0') {
-		str_add(str, word);
-		return;
-	}
-	str_add_char(str, '\'');
-	for (; *word != '\0'; word++) {
-		if (*word == '\'')
-			str_add(str, "'\\''");
-		else
-			str_add_char(str, *word);
-	}
-	str_add_char(str, '\'');
-}
-
 void str_add_digits(struct str *str, uint64_t value)
 {
 	char digits[20], *at = digits + sizeof digits; // as many as UINT64_MAX has

@@ -46,7 +46,7 @@ void str_add_plain(struct str *str, const char *text, size_t length);
 // (RFC 3629).
 size_t str_utf8_length(const unsigned char *at, size_t left);
 
-// Append a word, quoted where a shell would read it as anything else.
+// Append a word, quoted where this system's shell would read it as anything else.
 void str_add_shell(struct str *str, const char *word);
 
 void str_add_digits(struct str *str, uint64_t value);                   // decimal; fast

@@ -521,27 +521,36 @@ bool findings_is_glibc(const struct findings *findings, process_id process)
 			 : !reader_is_windows(findings->asked->reader);
 }
 
-// A function's name as an expression in quotes, for a shell: '^a::b$'. A name that is longer than
+// A function's name as an expression, for a shell: '^a::b$'. A name that is longer than
 // names are shown is asked for without its parameters, and so with all its overloads:
 // 'std::vector<int, std::allocator<int> >::push_back'.
 static void add_expression(struct str *out, const char *name)
 {
+	struct str word = { 0 };
 	size_t length;
 	const char *end = cxxname_base(name, &length) + length;
 	bool whole = *end == '\0' || strlen(name) < NAME_COLUMNS;
 
 	if (whole)
 		end = name + strlen(name);
-	str_add(out, whole ? "'^" : "'");
+	str_add(&word, whole ? "^" : "");
 	for (; name < end; name++) {
 		if (strchr("\\^$.[]|()*+?{}", *name))
-			str_add_char(out, '\\');
-		if (*name == '\'')
-			str_add(out, "'\\''");
-		else
-			str_add_char(out, *name);
+			str_add_char(&word, '\\');
+		str_add_char(&word, *name);
 	}
-	str_add(out, whole ? "$'" : "'");
+	str_add(&word, whole ? "$" : "");
+	str_add_shell(out, str_get(&word));
+	str_fini(&word);
+}
+
+void findings_add_process(struct str *command, process_id process)
+{
+	char number[16];
+
+	snprintf(number, sizeof number, "#%" PRIu32, process);
+	str_add(command, " --process ");
+	str_add_shell(command, number);
 }
 
 // The window is part of the command only if it is less than the whole recording, and the process
@@ -560,7 +569,7 @@ void findings_command(const struct findings *findings, struct finding *finding, 
 	finding->process_at = finding->process_length = 0;
 	if (reader_processes_count(findings->asked->reader) > 1 && !finding->of_several) {
 		finding->process_at = text.length;
-		str_format(&text, " --process '#%" PRIu32 "'", finding->process);
+		findings_add_process(&text, finding->process);
 		finding->process_length = text.length - finding->process_at;
 	}
 	// A name that many have selects little: the script that has it as well.

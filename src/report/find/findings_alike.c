@@ -190,7 +190,7 @@ static void choose_processes(const struct findings *findings, struct finding *fi
 		}
 		for (size_t i = 0; finding->shares_count <= NAMED_MAX && i < finding->shares_count;
 		     i++)
-			str_format(&text, " --process '#%" PRIu32 "'", finding->shares[i].process);
+			findings_add_process(&text, finding->shares[i].process);
 	}
 	str_add(&text, finding->command + finding->process_at + finding->process_length);
 	mem_free(finding->command);

@@ -176,6 +176,9 @@ void findings_say(char **slot, const char *format, ...) __attribute__((format(pr
 void findings_figure(struct finding *finding, const char *key, const char *label,
 		     enum findings_unit unit, uint64_t value);
 
+// Append --process '#2', as this system's shell takes it.
+void findings_add_process(struct str *command, process_id process);
+
 // The command line that shows it: "growth app.tide --frame '^work$'", with `options` after.
 void findings_command(const struct findings *findings, struct finding *finding, const char *verb,
 		      const char *options, bool window, bool frame);
