@@ -1,4 +1,5 @@
-// absent: commands and options that this system lacks. Each system has its own list.
+// absent: commands and options that this system lacks, and what its users are shown in place of
+// another's. Each system has its own list.
 #pragma once
 
 // Why there is no such command, or option of record ("--strict-vm"), here, and what to use instead,
@@ -10,3 +11,6 @@ extern const char absent_system[];
 
 // How gnuplot is had on this system.
 extern const char absent_gnuplot[];
+
+// Lines for the help without a command, and for record's: as this system's shell takes them.
+extern const char absent_first_examples[], absent_record_examples[], absent_record_notes[];

@@ -7,6 +7,20 @@
 
 const char absent_system[] = "Windows";
 const char absent_gnuplot[] = "from gnuplot.info; its folder belongs into PATH";
+const char absent_first_examples[] =
+	"  tidemark record server.exe --port 8080        output and exit code stay its own\n"
+	"  tidemark report tidemark.server.exe.4242.tide peak, live at exit, hot sites\n"
+	"  tidemark record -o all.tide -- build.bat      cmd.exe, and all that it starts\n";
+const char absent_record_examples[] =
+	"  tidemark record server.exe --port 8080\n"
+	"  tidemark record -o all.tide -- build.bat       cmd.exe, and all that it starts\n"
+	"  tidemark record -p 4242                        until Ctrl-C\n"
+	"  tidemark record -o %e.%t.tide --free-stacks app.exe\n";
+const char absent_record_notes[] =
+	"Files\n"
+	"  tidemark64.dll and tidemark32.dll are beside tidemark.exe.\n"
+	"\nSee also\n"
+	"  tidemark report, tidemark info, tidemark attach, tidemark watch\n";
 
 const char *absent_why(const char *name)
 {
@@ -15,6 +29,10 @@ const char *absent_why(const char *name)
 		{ "bench", "use tidemark record several times, then check or diff on all traces" },
 		{ "replay", "allocators are preloaded, which is Linux's; a trace of Windows is "
 			    "replayed there" },
+		{ "push", "send the trace from Linux, where databases and collectors are reached" },
+		{ "fleet", "databases are asked from Linux" },
+		{ "ctl", "a recording is not controlled from outside there; tidemark.h lets the "
+			 "program set marks and pauses itself, and Ctrl-C ends a recording" },
 		{ "--strict-vm", "all calls go through ntdll and are seen; leave the option out" },
 		{ "--rss-exact", "snapshots of resident memory are Linux's; use map, and active "
 				 "--layer vm, for what is committed" },
@@ -32,6 +50,10 @@ const char *absent_why(const char *name)
 		{ "--max-size", "a trace is not cut there while it is written; use tidemark trim" },
 		{ "--push", "send the trace from Linux when the recording has ended" },
 		{ "--spool", "send the trace from Linux when the recording has ended" },
+		{ "--credentials", "send the trace from Linux when the recording has ended" },
+		{ "--cluster", "send the trace from Linux when the recording has ended" },
+		{ "--every", "send the trace from Linux when the recording has ended" },
+		{ "--ttl", "send the trace from Linux when the recording has ended" },
 		{ "--rotate", "a trace is not cut there while it is written; use tidemark trim" },
 		{ "--language-heaps", "heaps of Python are not read there; leave the option out" },
 		{ "--index", "the first question builds the index; leave the option out" },

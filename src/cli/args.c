@@ -408,6 +408,19 @@ static void args_help_wrap(const char *text, int column, FILE *file)
 	fputc('\n', file);
 }
 
+// What would be refused here need not be read.
+static bool args_lacks(const struct command *command, const struct option_row *row)
+{
+	struct str word = { 0 };
+	bool lacks;
+
+	ASSERT(row->name);
+	str_format(&word, "--%s", row->name);
+	lacks = command->lacks && command->lacks(str_get(&word)) != NULL;
+	str_fini(&word);
+	return lacks;
+}
+
 // "  -o, --output=FILE       help", the help on a line of its own when the names are long.
 static void args_help_row_print(const struct option_row *row, FILE *file)
 {
@@ -460,7 +473,8 @@ void args_help(const struct command *command, FILE *file)
 	fprintf(file, "\nOptions\n");
 	for (const struct option_row *row = command->options; row && row->name;
 	     row = args_row_after(command, row))
-		args_help_row_print(row, file);
+		if (!args_lacks(command, row))
+			args_help_row_print(row, file);
 	args_help_row_print(&args_help_row, file);
 	if (command->shared) {
 		fprintf(file, "\n%s\n", command->shared_title);
@@ -470,7 +484,10 @@ void args_help(const struct command *command, FILE *file)
 	if (command->examples)
 		fprintf(file, "\nExamples");
 	args_help_section(command->examples, file);
-	fputs(command->keeps_signals ? args_codes_record : args_codes, file);
+	if (command->codes)
+		fprintf(file, "\nExit codes\n%s", command->codes);
+	else
+		fputs(command->keeps_signals ? args_codes_record : args_codes, file);
 	args_help_section(command->notes, file);
 }
 

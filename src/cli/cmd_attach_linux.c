@@ -16,6 +16,8 @@ const struct command cmd_attach = {
 		"it is one of those that record's page names.\n",
 	.examples = "  tidemark attach 4242\n"
 		    "  tidemark attach 4242 -o editor.tide --duration 30s\n",
+	.codes = "  0 the program ended or Ctrl-C was pressed; 125 tidemark failed, 126 the\n"
+		 "  process cannot be recorded, 127 there is none\n",
 	.keeps_signals = true,
 	.run = run,
 };

@@ -35,6 +35,8 @@ const struct command cmd_attach = {
 	.examples = "  tidemark attach 4242\n"
 		    "  tidemark attach 4242 -o editor.tide\n",
 	.options = attach_options,
+	.codes = "  0 the program ended or Ctrl-C was pressed; 125 tidemark failed, 126 the\n"
+		 "  process cannot be recorded, 127 there is none\n",
 	.keeps_signals = true,
 	.run = run,
 };

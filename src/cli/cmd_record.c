@@ -382,15 +382,9 @@ const struct command cmd_record = {
 		"is\ntidemark.PROGRAM.PID.tide in the current directory, unless -o says "
 		"otherwise.\n"
 		"With -p, Ctrl-C ends the recording and not the program, and the exit code is 0.\n",
-	.examples = "  tidemark record ./server --port 8080\n"
-		    "  tidemark record -o build.tide -- make -j4      # and all that make starts\n"
-		    "  tidemark record -p 4242 --duration 30s\n"
-		    "  tidemark record -o '%e.%t.tide' --free-stacks python3 job.py\n",
-	.notes = "Environment\n"
-		 "  TIDEMARK_LIBRARY  path of libtidemark.so, if it is not where it was "
-		 "installed\n"
-		 "\nSee also\n"
-		 "  tidemark report, tidemark info, tidemark-record(1), tidemark-programs(7)\n",
+	.examples = absent_record_examples,
+	.notes = absent_record_notes,
+	.lacks = absent_why,
 	.options = &record_options[0].row,
 	.options_stride = sizeof *record_options,
 	.keeps_signals = true,

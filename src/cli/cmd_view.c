@@ -58,7 +58,7 @@ static const struct option_row options[] = {
 	  "for building and asking the index (256M)" },
 	{ PRINT_OPTIONS_PROGRESS, 0, "progress", "HOW", "auto, none, plain or bar, on stderr" },
 	{ PRINT_OPTIONS_SYMBOLS, 0, "symbols", "DIRS",
-	  "look for symbols here first (':' between)" },
+	  "look for symbols here first (':' between, on Windows ';')" },
 	{ PRINT_OPTIONS_DEBUGINFOD, 0, "debuginfod", NULL,
 	  "fetch missing symbols ($DEBUGINFOD_URLS)" },
 	{ PRINT_OPTIONS_MANGLED, 0, "mangled", NULL, "leave C++, Rust and D names as they are" },

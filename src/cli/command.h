@@ -68,6 +68,9 @@ struct command {
 	bool hidden;                      // not in the list of commands: we call it ourselves
 	bool takes_places;                // its operands are databases, not traces in them (fleet)
 	bool writes_operand;              // one of its operands may be the file that it makes (ctl)
+	// Why this system has not an option of it ("--keep"), or NULL: then it is not in its help.
+	const char *(*lacks)(const char *option); // NULL: all are had everywhere
+	const char *codes;  // its exit codes, whole lines; NULL: those of record, or of all others
 	bool keeps_signals; // main leaves signal dispositions as they were given (record)
 
 	// argv[0] is the first word after the verb. Returns an exit code.

@@ -72,6 +72,13 @@ static const struct command *const commands[] = {
 
 enum { COMMANDS_COUNT = sizeof(commands) / sizeof(commands[0]) - 1 };
 
+// Neither one that is started by ours alone, nor one that would be refused on this system.
+static bool is_shown(const struct command *command)
+{
+	ASSERT(command->name);
+	return !command->hidden && !absent_why(command->name);
+}
+
 // What is shown without a command.
 static void print_synopsis(FILE *file)
 {
@@ -79,22 +86,17 @@ static void print_synopsis(FILE *file)
 		      "tidemark records where a program's memory goes, and answers questions "
 		      "about it.\n\n");
 	for (int i = 0; i < COMMANDS_COUNT; i++)
-		if (!commands[i]->hidden)
+		if (is_shown(commands[i]))
 			fprintf(file, "  %-10s %s\n", commands[i]->name, commands[i]->brief);
-	fprintf(file,
-		"\n"
-		"  tidemark record ./server --port 8080      # output and exit code stay its own\n"
-		"  tidemark report tidemark.server.4242.tide # peak, live at exit, hot sites\n"
-		"  tidemark record -o make.tide -- make      # make, and all that it starts\n"
-		"\n"
-		"tidemark COMMAND --help: options and examples of each.\n");
+	fprintf(file, "\n%s\ntidemark COMMAND --help: options and examples of each.\n",
+		absent_first_examples);
 }
 
 static const struct command *find_command(const char *name)
 {
 	ASSERT(name);
 	for (int i = 0; i < COMMANDS_COUNT; i++)
-		if (strcmp(commands[i]->name, name) == 0)
+		if (strcmp(commands[i]->name, name) == 0 && !absent_why(name))
 			return commands[i];
 	return NULL;
 }
@@ -107,9 +109,8 @@ static int tell_unknown(const char *word)
 	const char *nearest;
 	int count = 0;
 
-	// Hidden commands are started by ours, and are not proposed.
 	for (int i = 0; i < COMMANDS_COUNT; i++)
-		if (!commands[i]->hidden)
+		if (is_shown(commands[i]))
 			names[count++] = commands[i]->name;
 	nearest = str_nearest(word, names);
 	if (absent_why(word) && word[0] != '-')

@@ -43,16 +43,16 @@ enum {
 			"auto, none, plain or bar, on stderr" \
 	}
 // Where names come from.
-#define PRINT_OPTIONS_ROWS_SYMBOLS                                 \
-	{ PRINT_OPTIONS_SYMBOLS, 0, "symbols", "DIRS",             \
-	  "look for symbols here first (':' between)" },           \
-		{ PRINT_OPTIONS_DEBUGINFOD, 0, "debuginfod", NULL, \
-		  "fetch missing symbols ($DEBUGINFOD_URLS)" },    \
-		{ PRINT_OPTIONS_FOLD, 0, "fold", "PATTERN",        \
-		  "functions that only pass memory on ('*')" },    \
-	{                                                          \
-		PRINT_OPTIONS_MANGLED, 0, "mangled", NULL,         \
-			"leave C++, Rust and D names as they are"  \
+#define PRINT_OPTIONS_ROWS_SYMBOLS                                       \
+	{ PRINT_OPTIONS_SYMBOLS, 0, "symbols", "DIRS",                   \
+	  "look for symbols here first (':' between, on Windows ';')" }, \
+		{ PRINT_OPTIONS_DEBUGINFOD, 0, "debuginfod", NULL,       \
+		  "fetch missing symbols ($DEBUGINFOD_URLS)" },          \
+		{ PRINT_OPTIONS_FOLD, 0, "fold", "PATTERN",              \
+		  "functions that only pass memory on ('*')" },          \
+	{                                                                \
+		PRINT_OPTIONS_MANGLED, 0, "mangled", NULL,               \
+			"leave C++, Rust and D names as they are"        \
 	}
 #define PRINT_OPTIONS_ROWS                                                    \
 	{ PRINT_OPTIONS_COLOR, 0, "color", "WHEN", "auto, always or never" }, \
