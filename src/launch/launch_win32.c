@@ -17,6 +17,7 @@ enum {
 	LAUNCH_PATIENCE_MS = 500, // until we say why we wait
 	LAUNCH_TEXT_MAX = 32768,
 	LAUNCH_ELEVATION = 740, // ERROR_ELEVATION_REQUIRED, which mingw's headers lack
+	LAUNCH_VIRUS = 225,     // ERROR_VIRUS_INFECTED, the same
 };
 
 // What the collector said and was not read yet.
@@ -195,6 +196,28 @@ static bool launch_open_collector(struct launch *launch, struct err *err)
 
 // ---- The program ----------------------------------------------------------------------------
 
+// In words, of the system's numbers those that a user may meet; NULL: another.
+static const char *launch_reason(unsigned long number)
+{
+	switch (number) {
+	case ERROR_ACCESS_DENIED:
+		return "access is denied (try: tidemark as an administrator)";
+	case ERROR_BAD_EXE_FORMAT:
+		return "it is not a program of this Windows, or damaged (a script: name what runs "
+		       "it, as in python.exe job.py)";
+	case ERROR_EXE_MACHINE_TYPE_MISMATCH:
+		return "it is for another kind of machine";
+	case LAUNCH_VIRUS:
+		return "the virus scanner does not let it start";
+	case ERROR_ACCESS_DISABLED_BY_POLICY:
+		return "a policy of this system does not let it start";
+	case ERROR_SXS_CANT_GEN_ACTCTX:
+		return "a library that its manifest names is missing (see sxstrace.exe)";
+	default:
+		return NULL;
+	}
+}
+
 // Why the program could not be started. Always false.
 static bool launch_fail(const struct launch *launch, const char *obstacle, struct err *err)
 {
@@ -204,6 +227,8 @@ static bool launch_fail(const struct launch *launch, const char *obstacle, struc
 	launch->result->end = LAUNCH_NOT_EXECUTABLE;
 	if (number == LAUNCH_ELEVATION)
 		obstacle = "it asks for an administrator (try: start tidemark as one)";
+	if (obstacle == NULL)
+		obstacle = launch_reason(number);
 	if (obstacle != NULL)
 		return err_set(err, ERR_IO, "cannot execute %s (error %lu): %s", program, number,
 			       obstacle);
@@ -269,7 +294,9 @@ static bool launch_attach(struct launch *launch, struct err *err)
 		launch->result->end = LAUNCH_NOT_EXECUTABLE;
 		if (obstacle != NULL)
 			return err_set(err, ERR_IO, "process %u: %s", pid, obstacle);
-		return err_set(err, ERR_IO, "cannot open process %u (error %lu)", pid, number);
+		return err_set(err, ERR_IO, "cannot open process %u (error %lu)%s%s", pid, number,
+			       launch_reason(number) ? ": " : "",
+			       launch_reason(number) ? launch_reason(number) : "");
 	}
 	// There is no thread to resume: it runs already, and goes on while the recorder is brought
 	// in.

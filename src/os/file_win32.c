@@ -407,7 +407,7 @@ bool file_may_write(const char *path)
 	int fd;
 
 	if (attributes == INVALID_FILE_ATTRIBUTES)
-		return false;
+		return failed(GetLastError());
 	if (!(attributes & FILE_ATTRIBUTE_DIRECTORY)) {
 		fd = file_open(path, FILE_WRITE);
 	} else {
