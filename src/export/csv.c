@@ -13,6 +13,7 @@
 //
 // A trace of a hundred million events is written at some hundred bytes a line, so what is in each
 // line (digits, separators, stacks) is put into a buffer by hand and not by printf.
+#include "engine/index/spill.h"
 #include "export/events.h"
 #include "export/locations.h"
 
@@ -33,12 +34,14 @@ struct rows {
 	size_t capacity;
 	bool json, heading, any; // `any`: the line has a cell
 	struct locations locations;
-	struct str stacks; // texts as they are written; begun again when they are so many bytes:
+	struct str stacks; // texts as they are written; what is more than so many bytes:
 	size_t stacks_most;
+	struct spill file; // is here, or, where no file can be had, they are begun again
+	bool no_file;
 	struct stack_text {
-		size_t at;
+		uint64_t at;
 		uint32_t length;
-		bool known;
+		bool known, in_file;
 	} * stack_texts; // by stack
 	size_t stack_texts_count;
 	uint64_t time_ns; // its text is kept
@@ -229,25 +232,66 @@ static void word(struct rows *rows, const char *name)
 		*rows->at++ = '"';
 }
 
-// Offsets and not pointers, as the list of texts moves when it grows.
+static void forget_texts(struct rows *rows)
+{
+	str_clear(&rows->stacks);
+	memset(rows->stack_texts, 0, rows->stack_texts_count * sizeof *rows->stack_texts);
+}
+
+// A file that fails is not asked again: all that is in it is made once more, when it is needed.
+static void leave_file(struct rows *rows)
+{
+	spill_close(&rows->file);
+	rows->no_file = true;
+	forget_texts(rows);
+}
+
+static bool put_in_file(struct rows *rows, struct stack_text *found, const struct str *quoted)
+{
+	enum { FILE_BUFFER = 1 << 16 };
+	struct err ignored = { 0 };
+
+	if (rows->no_file)
+		return false;
+	if (!rows->file.buffer && !spill_open_anywhere(&rows->file, FILE_BUFFER, &ignored)) {
+		rows->no_file = true;
+		return false;
+	}
+	found->at = rows->file.size;
+	found->in_file = true;
+	for (size_t at = 0; at < quoted->length; at += FILE_BUFFER) {
+		size_t left = quoted->length - at;
+
+		spill_put(&rows->file, quoted->text + at, left < FILE_BUFFER ? left : FILE_BUFFER);
+	}
+	if (rows->file.error)
+		leave_file(rows);
+	return !rows->no_file;
+}
+
+// Offsets and not pointers, as the list of texts moves when it grows. To read a text back takes
+// less than to put it together again.
 static struct stack_text *text_of(struct rows *rows, stack_id stack)
 {
 	struct stack_text *found = &rows->stack_texts[stack];
-	struct str folded = { 0 };
+	struct str folded = { 0 }, quoted = { 0 };
+	bool full = rows->stacks.length >= rows->stacks_most;
 
 	if (found->known)
 		return found;
-	if (rows->stacks.length >= rows->stacks_most) {
-		str_clear(&rows->stacks);
-		memset(rows->stack_texts, 0, rows->stack_texts_count * sizeof *found);
-	}
-	found->at = rows->stacks.length;
 	if (stack)
 		locations_fold(&rows->locations, stack, &folded);
-	quote(rows, str_get(&folded), &rows->stacks);
-	found->length = (uint32_t)(rows->stacks.length - found->at);
+	quote(rows, str_get(&folded), &quoted);
+	if (!full || !put_in_file(rows, found, &quoted)) {
+		if (full)
+			forget_texts(rows);
+		found->at = rows->stacks.length;
+		str_add_bytes(&rows->stacks, str_get(&quoted), quoted.length);
+	}
+	found->length = (uint32_t)quoted.length;
 	found->known = true;
 	str_fini(&folded);
+	str_fini(&quoted);
 	return found;
 }
 
@@ -259,8 +303,18 @@ static void stack(struct rows *rows, stack_id id)
 		return;
 	// A stack that the table does not have is written as none.
 	found = text_of(rows, id < rows->stack_texts_count ? id : 0);
-	if (found->length)
-		put_text(rows, rows->stacks.text + found->at, found->length);
+	if (!found->in_file) {
+		put_text(rows, str_get(&rows->stacks) + found->at, found->length);
+		return;
+	}
+	make_room(rows, found->length);
+	if (spill_copy(&rows->file, found->at, rows->at, found->length)) {
+		rows->at += found->length;
+		return;
+	}
+	leave_file(rows);
+	found = text_of(rows, id < rows->stack_texts_count ? id : 0);
+	put_text(rows, str_get(&rows->stacks) + found->at, found->length);
 }
 
 static void thread(struct rows *rows, thread_id id)
@@ -430,6 +484,7 @@ static bool write(const struct export_source *source, struct sink *sink, bool js
 	flush(&rows);
 	MEM_FREE(rows.stack_texts, rows.buffer);
 	str_fini(&rows.stacks);
+	spill_close(&rows.file);
 	return good;
 }
 
