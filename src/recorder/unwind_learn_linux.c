@@ -29,7 +29,8 @@
 // it begins.
 //
 // Go's C runs on another stack than the goroutine that called it (learn_switches), whose outermost
-// frame returns to where nothing has called (learn_is_goexit).
+// frame returns to where nothing has called (learn_is_goexit). So does that of a context of
+// Boost's (learn_is_finish).
 //
 // What is not understood ends a way, and without any end that says so nothing is learned: the frame
 // stays a guess, and the stack is marked. Of 32 bits nothing is learned.
@@ -578,6 +579,27 @@ static bool learn_is_goexit(struct learn_frame *frame, uintptr_t pc)
 	       at[0] == 0xe8 && at[BYTES - 1] == 0x90;
 }
 
+// Whether a stack ends there, since a return to it ends the process. It is what make_fcontext of
+// Boost.Context, which PHP's fibers are made by as well, puts below a context's first function.
+//
+//     trampoline: push %rbp; jmp *%rbx        (rbp is the address of what follows)
+//     finish:     xor %rdi,%rdi; call _exit; hlt
+static bool learn_is_finish(struct learn_frame *frame, uintptr_t pc)
+{
+	static const uint8_t begin[] = { 0x55, 0xff, 0xe3 };
+	enum { BYTES = 10 };
+	const uint8_t *at = (const uint8_t *)pc;
+
+	if (!learn_can_read(frame, pc - sizeof begin, sizeof begin + BYTES) ||
+	    memcmp(at - sizeof begin, begin, sizeof begin) != 0)
+		return false;
+	at += at[0] == 0x48; // xor %edi,%edi does the same
+	if (at[0] != 0x31 || at[1] != 0xff)
+		return false;
+	return (at[2] == 0xe8 && at[7] == 0xf4) ||
+	       (at[2] == 0xff && at[3] == 0x15 && at[8] == 0xf4);
+}
+
 // Whether the word at `slot` is a return address. *target: of the call before it; 0: not said.
 //
 // e8 and four bytes is a call of a known function. ff /2 is one by a register or by memory, of 2 to
@@ -767,8 +789,9 @@ unwind_rule unwind_learn(unwind_rule rule, uint64_t key, uintptr_t, uintptr_t sp
 	recording_lock(&recording_state->code_lock);
 	place = codemap_find(frame.pc - 1);
 	if (place.module)
-		proven = learn_is_goexit(&frame, frame.pc) ? unwind_make(UNWIND_END, 0, id)
-							   : learn_switches(&frame, id);
+		proven = learn_is_goexit(&frame, frame.pc) || learn_is_finish(&frame, frame.pc)
+				 ? unwind_make(UNWIND_END, 0, id)
+				 : learn_switches(&frame, id);
 	// One is coming: a library, and nothing lasts there.
 	called = !proven && !place.coming && learn_by_call(&frame);
 	// A goroutine's first frame often has no end. Where it returns to is nowhere else.

@@ -163,6 +163,29 @@ int main(void)
 }
 """
 
+# A context as Boost's make_fcontext makes it: its first function returns to what ends the process.
+CONTEXT = r"""
+#include <stdlib.h>
+__attribute__((noinline)) void leaf(void) { free(malloc(7904)); __asm__ volatile(""); }
+void enter(void (*)(void), char *high);
+void leave(void);
+__attribute__((noinline)) void first(void) { leaf(); leave(); }
+__asm__(".text\n"
+	"enter: push %rbp\n push %rbx\n mov %rsp,thread_sp(%rip)\n mov %rsi,%rsp\n mov %rdi,%rbx\n"
+	"lea finish(%rip),%rbp\n jmp trampoline\n"
+	"leave: mov thread_sp(%rip),%rsp\n pop %rbx\n pop %rbp\n ret\n"
+	"trampoline: push %rbp\n jmp *%rbx\n"
+	"finish: xor " ZERO "\n call " EXIT "\n hlt\n"
+	".bss\n thread_sp: .quad 0\n .text\n");
+int main(void)
+{
+	static char stack[65536] __attribute__((aligned(16)));
+	for (int i = 0; i < 100; i++)
+		enter(first, stack + sizeof stack);
+	return 0;
+}
+"""
+
 NO_TABLES = ["-fno-asynchronous-unwind-tables", "-fno-unwind-tables"]
 
 
@@ -233,6 +256,15 @@ def a_goroutine_that_calls_c_is_followed_to_its_end():
         found = stacks_of(7903)
         # leaf, asmcgocall, second, first, goexit.
         equal([(0, 5, 5)] * 100, found, place)
+
+
+@test
+def a_context_of_boost_is_followed_to_its_end():
+    for zero, leave in (("%rdi,%rdi", "_exit@plt"), ("%edi,%edi", "*_exit@gotpcrel(%rip)")):
+        build("gcc", "-O2", f'-DZERO="{zero}"', f'-DEXIT="{leave}"', text=CONTEXT)
+        # leaf, first, and the end.
+        equal([(0, 3, 3)] * 100, stacks_of(7904), zero)
+        equal(0, int(Trace().end.get("stacks-incomplete", 0)), "not proven whole")
 
 
 @test
