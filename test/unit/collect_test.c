@@ -293,7 +293,7 @@ static void fork_child(const char *socket_name, const struct fake_guest *parent,
 
 	close(freed[1]);
 	CHECK_EQ(0, read(freed[0], &none, 1));
-	usleep(3000); // to be in a later tick
+	fake_later(parent); // what it does comes after what its parent did
 	fake_join(&guest, socket_name, &hello);
 	fake_lane_open(&own, &guest, 1);
 	frames[1] = fake_frame(&guest, 0x777, 0);

@@ -13,6 +13,7 @@
 #include "test/unit/fake_session.h"
 #include "wire/counter.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
