@@ -6,6 +6,7 @@ programs."""
 import os
 
 os.environ["GUEST_BITS"] = "32"
+os.environ.setdefault("ATTACH_ROUNDS", "8")
 
 # pylint: disable=wrong-import-position
 from libguest import main, need_32_bits
