@@ -75,6 +75,17 @@ static bool is_unchanged(const struct symbols_file_identity *identity, const str
 	return identity->mtime_ns == 0 || identity->mtime_ns == object->mtime_ns;
 }
 
+// Whether the rest of a line of /proc/PID/maps is that path, of a file that was deleted or not.
+static bool is_path_of(const char *path, const char *rest)
+{
+	size_t length = strlen(path);
+
+	if (strncmp(rest, path, length) != 0)
+		return false;
+	rest += length;
+	return *rest == '\n' || strncmp(rest, deleted, strlen(deleted)) == 0;
+}
+
 // A file that was deleted or replaced, as the upgrade of a package does, and that a process still
 // has mapped. For example the line
 //
@@ -94,14 +105,13 @@ static struct object *open_mapped(const struct symbols_file_identity *identity, 
 	FILE *maps;
 	int at = 0;
 
-	if (identity->pid == 0)
+	if (identity->pid == 0 || !*path)
 		return NULL;
 	snprintf(name, sizeof name, "/proc/%u/maps", identity->pid);
 	maps = fopen(name, "re");
 	while (maps && !object && getline(&line, &size, maps) > 0) {
-		// What follows the path, " (deleted)" or nothing, says no more than its build-id.
 		if (sscanf(line, "%llx-%llx %*s %*s %*s %*s %n", &start, &end, &at) != 2 ||
-		    strncmp(line + at, path, strlen(path)) != 0)
+		    !is_path_of(path, line + at))
 			continue;
 		snprintf(name, sizeof name, "/proc/%u/map_files/%llx-%llx", identity->pid, start,
 			 end);
