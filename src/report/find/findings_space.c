@@ -173,10 +173,13 @@ static void tell_holes(struct findings *findings, const struct findings_kind *ki
 }
 
 // Whether a call failed for how the address space is cut up, or for its being full. A size that no
-// process of 32 bits can have says nothing of it.
+// process of 32 bits can have says nothing of it; neither does one that is more than all that is
+// free and than half of the whole, as 2,032 MiB of the 2 GiB that a program of Windows has.
 static bool lacks_room(const struct failures *failures, const struct failure *failure)
 {
-	return failures_lacks_room(failures, failure) && failure->size < ABSURD;
+	return failures_lacks_room(failures, failure) && failure->size < ABSURD &&
+	       (failure->holes.bytes >= failure->size ||
+		failure->size <= (failure->high - failure->low) / 2);
 }
 
 // Of several failures of a process the one with most bytes free is shown: it is the clearest. A
