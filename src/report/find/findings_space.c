@@ -124,23 +124,15 @@ static void tell_holes(struct findings *findings, const struct findings_kind *ki
 {
 	struct finding *finding =
 		findings_add(findings, kind, FINDINGS_CERTAIN, failure->process, failure->stack);
+	bool full = failure->holes.bytes < failure->size;
 	struct str why = { 0 };
 
 	ASSERT(count > 0 && failure->holes.largest < failure->size);
-	if (failure->holes.bytes < failure->size)
-		findings_say(&finding->what,
-			     "%s asks for %s (%s) and gets none: %s of addresses are free, the "
-			     "largest hole has %s.",
-			     findings_function(findings, failure->stack), STR_BYTES(failure->size),
-			     failures_word(failure), STR_BYTES(failure->holes.bytes),
-			     STR_BYTES(failure->holes.largest));
-	else
-		findings_say(&finding->what,
-			     "%s asks for %s (%s) and gets none though %s are free: the largest "
-			     "hole has %s.",
-			     findings_function(findings, failure->stack), STR_BYTES(failure->size),
-			     failures_word(failure), STR_BYTES(failure->holes.bytes),
-			     STR_BYTES(failure->holes.largest));
+	findings_say(
+		&finding->what, "%s asks for %s (%s) and gets none%s%s%s the largest hole has %s.",
+		findings_function(findings, failure->stack), STR_BYTES(failure->size),
+		failures_word(failure), full ? ": " : " though ", STR_BYTES(failure->holes.bytes),
+		full ? " of addresses are free," : " are free:", STR_BYTES(failure->holes.largest));
 	add_reasons(findings, failure, count, &why);
 	findings_say(&finding->why, "%s", str_get(&why));
 	findings_say(&finding->advice,
