@@ -27,29 +27,19 @@ enum {
 
 // ---- info ----
 
-// Reads the trace once, and keeps what it has written: the trace does not change while it is open.
+// Reads the whole trace.
 bool answer_trace_info(struct answer *answer, struct err *err)
 {
-	struct viewer *viewer = answer->viewer;
 	struct reader *reader = answer->query_queue->opened.reader;
-	struct sink sink = sink_to_str(&viewer->info);
 	struct info info;
 
 	if (!params_check_taken(&answer->params, err))
 		return false;
-	if (viewer->info.length == 0) {
-		reader_rewind(reader);
-		info_read(&info, viewer->options.path, reader, PROGRESS_NONE);
-		info_write_json(&info, &sink);
-		info_fini(&info);
-		reader_rewind(reader);
-	}
-	// Asked after the work, which is not interrupted: who asked may be gone by now.
-	if (query_queue_stops(answer->query_queue)) { // half of it is not to be kept
-		str_clear(&viewer->info);
-		return err_set(err, ERR_STOPPED, "interrupted");
-	}
-	sink_write(answer->sink, str_get(&viewer->info), viewer->info.length);
+	reader_rewind(reader);
+	info_read(&info, answer->viewer->options.path, reader, PROGRESS_NONE);
+	info_write_json(&info, answer->sink);
+	info_fini(&info);
+	reader_rewind(reader);
 	return true;
 }
 

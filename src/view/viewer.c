@@ -25,6 +25,7 @@ static void divide(struct viewer *viewer, uint64_t memory_bytes)
 		if (queues[i]->opened.reader)
 			query_queue_divide(queues[i], memory_bytes / parts);
 	viewer->sums.opened.labels_most = memory_bytes / parts / 2;
+	kept_answers_limit(&viewer->kept, memory_bytes / parts / 4);
 }
 
 // The queues of the first trace have tables in common. A question that begins or ends at one of
@@ -59,7 +60,6 @@ static void close_queues(struct viewer *viewer)
 	query_queue_close(&viewer->replays);
 	query_queue_close(&viewer->sums);
 	query_queue_close(&viewer->other);
-	str_fini(&viewer->info);
 }
 
 // The indexes are built with all there is; then each queue has its part.
@@ -88,6 +88,7 @@ bool viewer_open(struct viewer *viewer, const struct viewer_options *options, st
 	viewer->options.window.keep = true;
 	pthread_mutex_init(&viewer->lock, NULL);
 	pthread_cond_init(&viewer->moved, NULL);
+	kept_answers_init(&viewer->kept);
 	// From here on threads ask for memory, one for each connection.
 	mem_share();
 	if (identity_find(&viewer->identities[0], options->path, err) &&
@@ -118,6 +119,7 @@ void viewer_close(struct viewer *viewer)
 	if (viewer->options.path) {
 		pthread_cond_destroy(&viewer->moved);
 		pthread_mutex_destroy(&viewer->lock);
+		kept_answers_fini(&viewer->kept);
 	}
 	*viewer = (struct viewer){ 0 };
 }
@@ -349,13 +351,73 @@ static bool is_mine(struct answer *answer, enum query_queue_turn turn, struct er
 	return true;
 }
 
-// The trace is looked at before and after: a file that was replaced while it was read gives figures
-// of both.
-static bool wait_and_give(struct answer *answer, const struct endpoint *endpoint,
-			  struct query_queue_asker *asker, struct err *err)
+// What was asked, with all that matters for the answer; the lane was taken before. Lengths
+// keep a value with a strange byte in it from looking like two.
+static void write_question(const struct endpoint *endpoint, const struct params *params,
+			   struct str *question)
 {
+	str_add(question, endpoint->path);
+	for (size_t i = 0; i < params->count; i++) {
+		const struct params_one *one = &params->list[i];
+
+		if (!one->taken)
+			str_format(question, " %zu %s=%zu %s", strlen(one->name), one->name,
+				   strlen(one->value), one->value);
+	}
+}
+
+// Its turn comes, and goes. The trace is looked at before and after: a file that was replaced while
+// it was read gives figures of both. `question` NULL: its answer is not kept.
+static bool wait_and_give(struct answer *answer, const struct endpoint *endpoint,
+			  const struct query_queue_asker *asker, const char *question,
+			  struct err *err)
+{
+	struct kept_answers *kept = &answer->viewer->kept;
 	bool good;
 
+	if (!is_mine(answer, query_queue_enter(answer->query_queue, asker), err))
+		return false;
+	// Who was in front may have asked the same.
+	good = question && kept_answers_find(kept, question, &answer->reply->body);
+	if (!good) {
+		share_tables(answer->viewer, answer->query_queue, true);
+		good = endpoint->give(answer, err);
+		share_tables(answer->viewer, answer->query_queue, false);
+		selection_words_fini(&answer->words);
+	}
+	// An answer that was overtaken while it was made is thrown away, whatever it is.
+	if (!is_mine(answer, query_queue_leave(answer->query_queue), err))
+		return false;
+	// A trace that was cut short meanwhile reads as a damaged one.
+	if (!is_there(answer->viewer))
+		return answer_refuse(
+			answer, REFUSAL_GONE, err,
+			"the trace was deleted, replaced or changed while it was read");
+	if (good && question)
+		kept_answers_add(kept, question, &answer->reply->body);
+	return good;
+}
+
+// Answers of the first queue take milliseconds, and each is of another window: they are not kept.
+static bool find_or_give(struct answer *answer, const struct endpoint *endpoint,
+			 const struct query_queue_asker *asker, struct err *err)
+{
+	struct str question = { 0 };
+	bool good;
+
+	if (answer->query_queue == &answer->viewer->sums)
+		return wait_and_give(answer, endpoint, asker, NULL, err);
+	write_question(endpoint, &answer->params, &question);
+	good = kept_answers_find(&answer->viewer->kept, str_get(&question), &answer->reply->body) ||
+	       wait_and_give(answer, endpoint, asker, str_get(&question), err);
+	str_fini(&question);
+	return good;
+}
+
+// To a queue, unless there is none to be asked.
+static bool ask(struct answer *answer, const struct endpoint *endpoint,
+		struct query_queue_asker *asker, struct err *err)
+{
 	if (!take_lane(answer, &asker->lane, err))
 		return false;
 	// Before the queue is entered, so that a trace that is gone is said at once.
@@ -374,21 +436,7 @@ static bool wait_and_give(struct answer *answer, const struct endpoint *endpoint
 				     "there is no second trace (try: tidemark view A --diff B)");
 	if (endpoint->place == AT_NONE) // how far the others are: it waits for none
 		return endpoint->give(answer, err);
-	if (!is_mine(answer, query_queue_enter(answer->query_queue, asker), err))
-		return false;
-	share_tables(answer->viewer, answer->query_queue, true);
-	good = endpoint->give(answer, err);
-	share_tables(answer->viewer, answer->query_queue, false);
-	selection_words_fini(&answer->words);
-	// An answer that was overtaken while it was made is thrown away, whatever it is.
-	if (!is_mine(answer, query_queue_leave(answer->query_queue), err))
-		return false;
-	// A trace that was cut short meanwhile reads as a damaged one.
-	if (!is_there(answer->viewer))
-		return answer_refuse(
-			answer, REFUSAL_GONE, err,
-			"the trace was deleted, replaced or changed while it was read");
-	return good;
+	return find_or_give(answer, endpoint, asker, err);
 }
 
 // A page cannot do anything with more, and should not have to.
@@ -418,7 +466,7 @@ static void give(struct viewer *viewer, const char *path, const char *query,
 	else if (!params_parse(&answer.params, query, err))
 		reply->refusal = err->kind == ERR_LIMIT ? REFUSAL_QUERY : REFUSAL_USAGE;
 	else
-		good = wait_and_give(&answer, endpoint, &asker, err) && is_bearable(&answer, err);
+		good = ask(&answer, endpoint, &asker, err) && is_bearable(&answer, err);
 	if (!good) {
 		// Who refused has mostly said why; else the kind of the error does.
 		if (!reply->refusal)

@@ -11,6 +11,8 @@
 // it, to `replays`. These three are one trace and one index. `other` is the second trace. Where two
 // are needed, they are entered in this order: replays, other.
 //
+// What `sums` does not answer is kept (kept_answers.h): who asks the same again waits for nobody.
+//
 // A question that finds the index damaged has all opened again, which builds it: others end first,
 // and who comes meanwhile waits. Then it is asked once more.
 //
@@ -20,6 +22,7 @@
 #pragma once
 
 #include "os/identity.h"
+#include "view/kept_answers.h"
 #include "view/query_queue.h"
 #include "view/refusal.h"
 
@@ -49,8 +52,8 @@ struct viewer {
 	unsigned opened;      // so often
 	bool opening, closed; // no question comes in; there are no queues
 	atomic_bool stopping;
-	struct err lost; // why there are none any more
-	struct str info; // "info" as it was answered first; of whoever is at `replays`
+	struct err lost;          // why there are none any more
+	struct kept_answers kept; // of all queues but `sums`
 };
 
 // Builds the indexes that are missing.

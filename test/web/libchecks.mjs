@@ -46,6 +46,28 @@ test("ten seconds of the heap, dragged between marks, are exact", async (browser
 	equal(115880, await figure(page, "after"), "after");
 });
 
+test("while one does nothing the page asks what its other tabs will", async (browser) => {
+	const page = await browser.open(home());
+	const asked = [];
+	page.on("request", (request) => {
+		const { pathname, searchParams } = new URL(request.url());
+		const lane = searchParams.get("lane") ?? "";
+		searchParams.delete("lane");
+		asked.push([lane.startsWith("ahead-"), `${pathname}?${searchParams}`]);
+	});
+	await ready(page);
+	const ahead = await until("it asks ahead", () => asked.filter(([is]) => is).map(([, question]) => question), (all) => all.length >= 7);
+	equal(["findings", "growth", "peaks", "sizelife", "transients", "window", "window"], ahead.map((question) => question.match(/api\/(\w+)/)[1]).sort(), "what is asked ahead");
+	await settled(page);
+	for (const name of ["growth", "peaks", "sizes", "findings"]) {
+		asked.length = 0;
+		await tab(page, name);
+		await settled(page);
+		const slow = asked.map(([, question]) => question).filter((question) => /growth|peaks|transients|sizelife|findings|by=stack.*details=peaks/.test(question));
+		check(slow.length > 0 && slow.every((question) => ahead.includes(question)), `${name} asks ${slow}, ahead was ${ahead}`);
+	}
+});
+
 test("the growth in the middle is one buffer of 10 MiB", async (browser) => {
 	const page = await browser.open(home("layer=vm"));
 	await ready(page);

@@ -1,6 +1,6 @@
 // app: what all parts of the page share: the answers' source, the state, and questions that are
 // the same for many parts.
-import type { Params, Source } from "./ask/source";
+import type { Params, Question, Source } from "./ask/source";
 import { AskError } from "./ask/source";
 import type { Frame, Keys, Mark, StackRow, View } from "./ask/types";
 import type { Filter, State, Store } from "./base/state";
@@ -15,6 +15,7 @@ export interface Screen {
 	readonly root: HTMLElement;
 	// The state changed (or the tab was opened): ask again where that matters.
 	update(changed: Set<keyof State>): void;
+	ahead?(): Question[]; // what it asks first, where that takes long
 	csv?(): string | null; // the table on the screen
 	pictures?(): Picture[];
 	moment?(): string; // that it found, to be asked for in a command

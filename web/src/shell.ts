@@ -115,6 +115,16 @@ export class Shell implements App {
 		this.summary.update(changed);
 		this.searchPart.update(changed);
 		current.update(changed);
+		this.lookAhead();
+	}
+
+	// What other tabs would ask of the whole trace, quick answers first. A window that one draws has
+	// questions enough of its own.
+	private lookAhead(): void {
+		const { from, to, filters, exitFrees } = this.store.state;
+		const whole = !from && !to && filters.length === 0 && !exitFrees;
+
+		this.source.expect?.(whole ? this.screens.flatMap((screen) => screen.ahead?.() ?? []).reverse() : []);
 	}
 
 	// ---- what App promises ----

@@ -1,8 +1,9 @@
 // server: asks `tidemark view`. The token came in the page's address, behind the #, and goes back
 // in a header.
-import { AskError, type Params, type Source, type Told, type Work } from "./source";
+import { AskError, type Params, type Question, type Source, type Told, type Work } from "./source";
 
 const BUSY_TRIES = 4;
+const QUIET_MS = 500; // without a question, before one is asked ahead
 
 // What came, read to its end.
 interface Answer {
@@ -23,6 +24,11 @@ export class ServerSource implements Source {
 	// What the server says of them, by lane, and whether it is being asked.
 	private told = new Map<string, Told>();
 	private looking = false;
+	// What may be asked soon, and what of it is being asked.
+	private expected: Question[] = [];
+	private expectedOnce = new Set<string>();
+	private ahead: { address: string; aborter: AbortController } | null = null;
+	private quiet = 0;
 	// Another tab of the browser has lanes of its own.
 	private page = Math.random().toString(36).slice(2, 10);
 
@@ -43,6 +49,35 @@ export class ServerSource implements Source {
 
 	drop(lanes: string): void {
 		for (const [lane, aborter] of this.lanes) if (lane.startsWith(lanes)) aborter.abort();
+	}
+
+	expect(questions: Question[]): void {
+		this.expected = questions.filter(([path, params]) => !this.expectedOnce.has(addressOf(path, params)));
+		this.waitForQuiet();
+	}
+
+	private waitForQuiet(): void {
+		clearTimeout(this.quiet);
+		if (this.expected.length > 0 && this.open.size === 0 && !this.ahead)
+			this.quiet = setTimeout(() => void this.askAhead(), QUIET_MS) as unknown as number;
+	}
+
+	// One after the other, until somebody asks: then that one is given up, and is asked again later.
+	private async askAhead(): Promise<void> {
+		for (let next; this.open.size === 0 && (next = this.expected[0]);) {
+			const [path, params] = next;
+			const ahead = { address: addressOf(path, params), aborter: new AbortController() };
+			this.ahead = ahead;
+			try {
+				await this.once(addressOf(path, [...params, ["lane", this.named("ahead")]]), ahead.aborter.signal);
+			} catch { /* given up, or the server has ended, which whoever asks is told */ }
+			if (!ahead.aborter.signal.aborted) {
+				this.expectedOnce.add(ahead.address);
+				this.expected = this.expected.filter((one) => one !== next);
+			}
+			this.ahead = null;
+		}
+		this.waitForQuiet();
 	}
 
 	working(): Work[] {
@@ -73,12 +108,16 @@ export class ServerSource implements Source {
 		const work = { kind: layer ? `${path} ${layer}` : path, lane: this.named(lane), since: performance.now() };
 
 		this.open.add(work);
+		clearTimeout(this.quiet);
+		// What is asked now may be what is being answered ahead: then it is there as soon as that is.
+		if (this.ahead?.address !== addressOf(path, params)) this.ahead?.aborter.abort();
 		try {
 			const answer = await this.answerTo(path, params, lane);
 			this.took.set(work.kind, performance.now() - work.since);
 			return answer;
 		} finally {
 			this.open.delete(work);
+			this.waitForQuiet();
 		}
 	}
 
@@ -93,8 +132,7 @@ export class ServerSource implements Source {
 			this.lanes.set(lane, aborter);
 			params = [...params, ["lane", this.named(lane)]];
 		}
-		const query = new URLSearchParams(params).toString();
-		const url = `/api/${path}${query ? `?${query}` : ""}`;
+		const url = addressOf(path, params);
 		for (let attempt = 0; ; attempt++) {
 			const answer = await this.once(url, aborter.signal);
 			if (answer.head.ok) return answer;
@@ -123,6 +161,11 @@ export class ServerSource implements Source {
 			throw new AskError("tidemark view does not answer: it has ended, or was stopped", "server", 0);
 		}
 	}
+}
+
+function addressOf(path: string, params: Params): string {
+	const query = new URLSearchParams(params).toString();
+	return `/api/${path}${query ? `?${query}` : ""}`;
 }
 
 function errorOf({ head, text }: Answer): AskError {

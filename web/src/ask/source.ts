@@ -2,6 +2,7 @@
 // the data inside a page that was written to a file (../offline).
 
 export type Params = [string, string][];
+export type Question = [path: string, params: Params];
 
 // A question that has been open for more than a second.
 export interface Work {
@@ -30,6 +31,8 @@ export interface Source {
 	// The same of the lanes whose names begin so.
 	drop(lanes: string): void;
 	text(path: string, params: Params, lane?: string): Promise<{ text: string; firstLine: number }>;
+	// Questions that may come soon, asked while there is nothing else to answer: the server keeps what it answered.
+	expect?(questions: Question[]): void;
 	working?(): Work[];
 }
 

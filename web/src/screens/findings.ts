@@ -1,6 +1,6 @@
 // findings: the first page: what is wrong or could be cheaper, each with its proof and a way to see it.
 import { type App, messageOf, type Screen, windowParams } from "../app";
-import { isSuperseded } from "../ask/source";
+import { isSuperseded, type Question } from "../ask/source";
 import type { Finding, Findings } from "../ask/types";
 import { fill, h } from "../base/dom";
 import { parseState, type State } from "../base/state";
@@ -31,13 +31,15 @@ export class FindingsScreen implements Screen {
 		if (["from", "to", "filters", "layer", "tab"].some((key) => changed.has(key as keyof State))) void this.ask();
 	}
 
-	private async ask(): Promise<void> {
-		const params = windowParams(this.app.store.state).filter(([word]) => word !== "impact" && word !== "exit-frees");
+	ahead(): Question[] {
+		return [["findings", windowParams(this.app.store.state).filter(([word]) => word !== "impact" && word !== "exit-frees")]];
+	}
 
+	private async ask(): Promise<void> {
 		if (!this.answer) this.said.textContent = "Looking for what stands out …";
 		this.list.setAttribute("aria-busy", "true");
 		try {
-			this.show(await this.app.source.get<Findings>("findings", params, "findings"));
+			this.show(await this.app.source.get<Findings>(...this.ahead()[0], "findings"));
 		} catch (error) {
 			if (isSuperseded(error)) return;
 			this.answer = null;

@@ -1,6 +1,6 @@
 // growth: which sites keep more and more, and what was never freed.
 import { type App, messageOf, type Screen, stackLine, STACK_COLUMNS, stackName, windowParams } from "../app";
-import { isSuperseded } from "../ask/source";
+import { isSuperseded, type Question } from "../ask/source";
 import type { Growth, GrowthRow, WindowAnswer, WindowRow } from "../ask/types";
 import { h } from "../base/dom";
 import { drawOn } from "../base/pen";
@@ -64,11 +64,18 @@ export class GrowthScreen implements Screen {
 		if (["from", "to", "filters", "layer", "tab"].some((key) => changed.has(key as keyof State))) void this.ask();
 	}
 
-	private async ask(): Promise<void> {
+	ahead(): Question[] {
 		const params = windowParams(this.app.store.state).filter(([word]) => word !== "impact" && word !== "exit-frees");
+
+		return [["growth", params.filter(([word]) => word !== "lifetime")],
+			["window", [...params, ["impact", "AIFO"], ["by", "stack"], ["sort", "size"], ["details", "peaks"]]]];
+	}
+
+	private async ask(): Promise<void> {
+		const [growth, held] = this.ahead();
 		this.growth.wait();
 		this.held.wait();
-		const grows = this.app.source.get<Growth>("growth", params.filter(([word]) => word !== "lifetime"), "growth").then((answer) => {
+		const grows = this.app.source.get<Growth>(...growth, "growth").then((answer) => {
 			this.growth.set(answer.rows);
 			this.said.textContent = [
 				plural(answer.totals.grows?.sites ?? 0, "site grows", "sites grow"),
@@ -78,7 +85,7 @@ export class GrowthScreen implements Screen {
 		}).catch((error) => {
 			if (!isSuperseded(error)) this.growth.set([], messageOf(error));
 		});
-		const holds = this.app.source.get<WindowAnswer>("window", [...params, ["impact", "AIFO"], ["by", "stack"], ["sort", "size"], ["details", "peaks"]], "held").then((answer) => {
+		const holds = this.app.source.get<WindowAnswer>(...held, "held").then((answer) => {
 			this.held.set(answer.rows);
 			this.heldSaid.textContent = answer.total ? `${bytes(answer.total.size)} in ${plural(answer.total.count, "block")}; ` +
 				"live at the end, which is not yet a leak" : "";

@@ -1,6 +1,6 @@
 // peaks: where the level stands out, what makes it rise and fall back, and buffers that could be kept.
 import { type App, edges, messageOf, type Screen, STACK_COLUMNS, stackName, windowParams } from "../app";
-import { isSuperseded } from "../ask/source";
+import { isSuperseded, type Question } from "../ask/source";
 import type { Peak, Peaks, Series, Spike, Transients } from "../ask/types";
 import { h } from "../base/dom";
 import type { State } from "../base/state";
@@ -77,13 +77,17 @@ export class PeaksScreen implements Screen {
 		return windowParams(this.app.store.state).filter(([word]) => !["impact", "exit-frees"].includes(word));
 	}
 
-	private async askPeaks(): Promise<Peak[]> {
+	ahead(): Question[] {
 		const filters = this.params().filter(([word]) => word !== "from" && word !== "to");
 
+		return [["peaks", [...this.span, ...filters, ["n", "100"]]], ["transients", this.params()]];
+	}
+
+	private async askPeaks(): Promise<Peak[]> {
 		this.peaks.wait();
 		this.said.textContent = `${this.span.length > 0 ? "of the window; " : ""}n: the next of all; choose one: what lived there`;
 		try {
-			const answer = await this.app.source.get<Peaks>("peaks", [...this.span, ...filters, ["n", "100"]], "peaks");
+			const answer = await this.app.source.get<Peaks>(...this.ahead()[0], "peaks");
 			this.peaks.set(answer.peaks);
 			return answer.peaks;
 		} catch (error) {
@@ -102,7 +106,7 @@ export class PeaksScreen implements Screen {
 		this.spikes.wait();
 		this.series.wait();
 		try {
-			const answer = await this.app.source.get<Transients>("transients", this.params(), "transients");
+			const answer = await this.app.source.get<Transients>(...this.ahead()[1], "transients");
 			this.spikes.set(answer.spikes);
 			this.series.set(answer.series);
 		} catch (error) {

@@ -1,7 +1,7 @@
 // sizes: how many allocations had which size, and how long those of which size lived. A band or a
 // cell that is chosen becomes a filter, and the table below follows.
 import { type App, messageOf, type Screen, windowParams } from "../app";
-import { isSuperseded, type Params } from "../ask/source";
+import { isSuperseded, type Params, type Question } from "../ask/source";
 import type { Histogram, SizeLife } from "../ask/types";
 import { choice, h } from "../base/dom";
 import type { Pen, Picture } from "../base/pen";
@@ -58,9 +58,16 @@ export class SizesScreen implements Screen {
 		this.table.update(changed);
 	}
 
+	ahead(): Question[] {
+		return [["sizelife", this.params().filter(([word]) => word !== "impact")]];
+	}
+
+	private params(): Params {
+		return windowParams(this.app.store.state).filter(([word]) => !["size", "lifetime", "exit-frees"].includes(word));
+	}
+
 	// The pictures show all sizes and lifetimes, whatever band is chosen in them.
 	private async ask(): Promise<void> {
-		const params = windowParams(this.app.store.state).filter(([word]) => !["size", "lifetime", "exit-frees"].includes(word));
 		const ask = async <T>(path: string, params: Params, keep: (answer: T | null) => void) => {
 			this.counting.add(path);
 			try {
@@ -75,8 +82,8 @@ export class SizesScreen implements Screen {
 			this.show(); // each when it is there
 		};
 		const asked = Promise.all([
-			ask<Histogram>("histogram", params, (answer) => { this.histogram = answer; }),
-			ask<SizeLife>("sizelife", params.filter(([word]) => word !== "impact"), (answer) => { this.sizeLife = answer; }),
+			ask<Histogram>("histogram", this.params(), (answer) => { this.histogram = answer; }),
+			ask<SizeLife>(...this.ahead()[0], (answer) => { this.sizeLife = answer; }),
 		]);
 		this.show();
 		await asked;

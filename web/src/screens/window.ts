@@ -1,5 +1,6 @@
 // window: the table of impacting, transient and persistent, by any keys.
-import { type App, filterOf, keyTitle, parsePath, type Screen } from "../app";
+import { type App, filterOf, keyTitle, parsePath, type Screen, windowParams } from "../app";
+import type { Question } from "../ask/source";
 import { COLUMN, COLUMNS } from "../base/columns";
 import { fill, h, select } from "../base/dom";
 import { type Filter, KEYS, opposite, type State } from "../base/state";
@@ -37,6 +38,11 @@ export class WindowScreen implements Screen {
 		if (changed.has("columns")) this.tickColumns();
 		this.table.update(changed);
 		this.showTools();
+	}
+
+	// The engine keeps lifetimes in their order for any question about medians once there was one.
+	ahead(): Question[] {
+		return [["window", [...windowParams(this.app.store.state), ["by", "impact"], ["details", "1"]]]];
 	}
 
 	csv(): string {

@@ -1,0 +1,79 @@
+// Answers that are kept: what view/viewer.h promises of whoever asks again.
+#include "test/test.h"
+#include "test/unit/assembled.h"
+#include "view/viewer.h"
+
+#include <string.h>
+
+static const char text[] = "process p pid=1\nthread t p tid=1\n"
+			   "module m p 0x7000-0x9000 bias=0x7000 \"/lib/a.so\"\n"
+			   "frame f m 0x7100\nstack s f\n"
+			   "+1 t malloc s 0x1000 10\n+1 t malloc s 0x2000 10\n"
+			   "+1 t free 0x1000\n+50 t malloc s 0x3000 20\nend\n";
+
+static bool is_gone(void *context)
+{
+	(void)context;
+	return true;
+}
+
+// Its answer, for the caller to free; NULL: it was refused. Who does not wait is at no queue, so
+// what is answered was kept.
+static char *ask(struct viewer *viewer, const char *path, const char *query, bool waits)
+{
+	struct viewer_reply reply;
+	char *answer;
+
+	viewer_answer(viewer, path, query, waits ? NULL : is_gone, NULL, &reply);
+	answer = reply.refusal == REFUSAL_NONE ? mem_copy_text(str_get(&reply.body)) : NULL;
+	if (!waits && !answer)
+		CHECK_EQ(REFUSAL_BUSY, reply.refusal);
+	viewer_reply_fini(&reply);
+	return answer;
+}
+
+TEST(who_asks_the_same_again_waits_for_nobody)
+{
+	static const char *const questions[][2] = {
+		{ "/api/growth", NULL },
+		{ "/api/growth", "n=5&lane=ahead" },
+		{ "/api/findings", "process=1" },
+		{ "/api/window", "by=impact&details=1" },
+		{ "/api/info", "" },
+	};
+	enum { COUNT = sizeof questions / sizeof *questions };
+	struct viewer viewer;
+	struct err err = { 0 };
+	char *answers[COUNT], *again;
+
+	reader_close(assembled_open(text));
+	CHECK(viewer_open(&viewer,
+			  &(struct viewer_options){ .path = test_temp_path("assembled.tide"),
+						    .version = "1" },
+			  &err));
+	CHECK_STR("", err.text);
+	for (size_t i = 0; i < COUNT; i++) {
+		CHECK(!ask(&viewer, questions[i][0], questions[i][1], false));
+		answers[i] = ask(&viewer, questions[i][0], questions[i][1], true);
+		CHECK(answers[i]);
+	}
+	for (size_t i = 0; i < COUNT; i++) {
+		again = ask(&viewer, questions[i][0], questions[i][1], false);
+		CHECK(again);
+		CHECK_STR(answers[i], again);
+		MEM_FREE(again, answers[i]);
+	}
+	// The lane does not matter, a filter does.
+	again = ask(&viewer, "/api/growth", "lane=growth&n=5", false);
+	CHECK(again);
+	mem_free(again);
+	CHECK(!ask(&viewer, "/api/growth", "n=6", false));
+	CHECK(!ask(&viewer, "/api/findings", "process=1&from=begin", false));
+	// Nor is what was refused kept, or what is asked while a window is dragged.
+	CHECK(!ask(&viewer, "/api/growth", "n=none", true));
+	again = ask(&viewer, "/api/window", "by=impact&details=0", true);
+	CHECK(again);
+	mem_free(again);
+	CHECK(!ask(&viewer, "/api/window", "by=impact&details=0", false));
+	viewer_close(&viewer);
+}
