@@ -117,6 +117,9 @@ TEST(names_of_what_a_wrapper_calls_in_its_own_file_are_passed_over)
 				    "frame bare m 0x7123\n"
 				    "frame pool m 0x7200\n"
 				    "name pool \"palloc0\"\n"
+				    "frame deep m 0x7150\n"
+				    "stack s5 malloc < bare < deep < a < b < c < main < _start\n"
+				    "stack s4 malloc < bare < deep < pool < work < main < _start\n"
 				    "stack s1 malloc < bare < palloc0 < work < main < _start\n"
 				    "stack s2 malloc < bare < pool < work < main\n"
 				    "stack s3 bare < pool < bare\n"
@@ -128,6 +131,10 @@ TEST(names_of_what_a_wrapper_calls_in_its_own_file_are_passed_over)
 	CHECK_STR("work", names_face(names, stack_of(reader, 5), false)->function);
 	CHECK_EQ(1, names_stack(names, stack_of(reader, 6)).user); // it is another file's
 	CHECK_EQ(2, names_stack(names, stack_of(reader, 3)).user);
+	CHECK_EQ(4, names_stack(names, stack_of(reader, 7)).user);
+	CHECK_STR("work", names_face(names, stack_of(reader, 7), false)->function);
+	CHECK_EQ(1, names_stack(names, stack_of(reader, 8)).user);
+	CHECK(!names_face(names, stack_of(reader, 8), false)->function);
 	names_free(names);
 	reader_close(reader);
 }

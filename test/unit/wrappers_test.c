@@ -51,6 +51,13 @@ TEST(wrappers_know_what_allocates_for_others)
 		"xmlStrndup",
 		"png_malloc_warn",
 		"PL_malloc_atomic",
+		"_talloc_zero",
+		"talloc_strdup_append",
+		"ResizeMagickMemory",
+		"_MagickReallocateResourceLimitedMemory",
+		"fz_malloc_no_throw",
+		"g_object_new_valist",
+		"g_ptr_array_add",
 		"alloc::raw_vec::RawVec<T,A>::reserve::do_reserve_and_handle",
 		"<alloc::string::String as core::clone::Clone>::clone",
 		"<r::My as core::alloc::global::GlobalAlloc>::alloc",
@@ -162,6 +169,20 @@ TEST(wrappers_know_whose_inner_code_has_no_name)
 	CHECK(!wrappers_match_module("/usr/lib/libc++.so.1", false));
 	CHECK(!wrappers_match_module("/opt/libc.so.6/app", false));
 	CHECK(!wrappers_match_module("", false));
+}
+
+TEST(wrappers_know_which_have_inner_code_of_their_own)
+{
+	CHECK(wrappers_match_outer("palloc0"));
+	CHECK(wrappers_match_outer("g_slice_alloc0"));
+	CHECK(wrappers_match_outer("_talloc"));
+	CHECK(wrappers_match_outer("operator new(unsigned long)"));
+	CHECK(!wrappers_match_outer("std::for_each<int*, work>")); // it calls what it was given
+	CHECK(!wrappers_match_outer("core::ops::function::FnOnce::call_once"));
+	CHECK(!wrappers_match_outer("gtk_label_new"));
+	CHECK(!wrappers_match_outer(NULL));
+	wrappers_fold("pass_on*");
+	CHECK(wrappers_match_outer("pass_on_zero"));
 }
 
 TEST(wrappers_know_where_threads_begin)

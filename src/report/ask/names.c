@@ -271,6 +271,24 @@ static bool is_inner(const struct symbol *symbol, const struct symbol *caller)
 	       strcmp(symbol->module, caller->module) == 0;
 }
 
+// Another unnamed function of the same file, between `symbol` and what may be its wrapper.
+static bool is_inner_too(const struct symbol *symbol, const struct symbol *caller)
+{
+	return !symbol->function && !caller->function &&
+	       strcmp(symbol->module, caller->module) == 0;
+}
+
+// How many lines from `line` on, of `count`, are inner functions of a wrapper.
+static size_t inner_lines(const struct names_line *lines, size_t line, size_t count)
+{
+	size_t end = line + 1;
+
+	ASSERT(line < count);
+	while (end < count && is_inner_too(lines[line].symbol, lines[end].symbol))
+		end++;
+	return end < count && is_inner(lines[line].symbol, lines[end].symbol) ? end - line : 0;
+}
+
 // An attached trace grows while it is read, and frames with it; ids keep their places. Those of a
 // trace that does not grow are touched only where one is asked for.
 static void grow_frames(struct names *names)
@@ -459,12 +477,14 @@ struct names_stack names_stack(struct names *names, stack_id stack)
 		id = caller_of(names, id);
 	}
 	result.lines = names->lines;
-	for (; result.inner < result.count; result.inner++) {
-		const struct names_line *line = &names->lines[result.inner];
+	while (result.inner < result.count) {
+		size_t lines = names->lines[result.inner].wrapper
+				       ? 1
+				       : inner_lines(names->lines, result.inner, result.count);
 
-		if (!line->wrapper &&
-		    (result.inner + 1 == result.count || !is_inner(line->symbol, line[1].symbol)))
+		if (!lines)
 			break;
+		result.inner += lines;
 	}
 	if (result.inner == result.count)
 		result.inner = 0;
@@ -526,6 +546,8 @@ static const struct symbol *find_face(struct names *names, stack_id stack, bool 
 		for (size_t i = 0; i < found.count; i++) {
 			const struct symbol *symbol = &found.symbols[i];
 
+			if (waits && is_inner_too(&unnamed, symbol))
+				continue;
 			if (waits && !is_inner(&unnamed, symbol)) {
 				names->face = unnamed;
 				return &names->face;

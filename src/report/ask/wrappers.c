@@ -228,6 +228,39 @@ static const char *const wrappers[] = {
 	"g_strndup",
 	"g_memdup*",
 	"g_aligned_alloc*",
+	// Its objects, and its containers, which grow because their owner put something in.
+	"g_type_create_instance",
+	"g_object_new*",
+	"g_list_append",
+	"g_list_prepend",
+	"g_list_insert",
+	"g_list_copy",
+	"g_slist_append",
+	"g_slist_prepend",
+	"g_slist_insert",
+	"g_slist_copy",
+	"g_queue_new",
+	"g_queue_push_*",
+	"g_array_new",
+	"g_array_sized_new",
+	"g_array_append_vals",
+	"g_array_insert_vals",
+	"g_array_prepend_vals",
+	"g_array_set_size",
+	"g_ptr_array_new*",
+	"g_ptr_array_sized_new",
+	"g_ptr_array_add",
+	"g_byte_array_*",
+	"g_string_new*",
+	"g_string_sized_new",
+	"g_string_append*",
+	"g_string_insert*",
+	"g_string_vprintf",
+	"g_string_printf",
+	"g_hash_table_new*",
+	"g_hash_table_insert",
+	"g_hash_table_replace",
+	"g_hash_table_add",
 
 	// A program that tells of its own allocator (tidemark.h).
 	"tidemark_pool_*",
@@ -461,6 +494,40 @@ static const char *const wrappers[] = {
 	"_dbus_string_init*",
 	"png_malloc*",
 	"png_calloc",
+	// Samba's talloc; ImageMagick's and GraphicsMagick's; MuPDF's; CLISP's.
+	"_talloc",
+	"_talloc_zero",
+	"_talloc_array",
+	"_talloc_zero_array",
+	"_talloc_memdup",
+	"_talloc_realloc*",
+	"_talloc_pooled_object",
+	"talloc_strdup*",
+	"talloc_strndup*",
+	"talloc_asprintf*",
+	"talloc_vasprintf*",
+	"talloc_named*",
+	"talloc_size",
+	"talloc_pool",
+	"AcquireAlignedMemory",
+	"AcquireCriticalMemory",
+	"AcquireMagickMemory",
+	"AcquireQuantumMemory",
+	"AcquireVirtualMemory",
+	"ResizeMagickMemory",
+	"ResizeQuantumMemory",
+	"AcquireString",
+	"CloneString",
+	"ConstantString",
+	"MagickMalloc*",
+	"MagickRealloc*",
+	"_Magick*ResourceLimitedMemory",
+	"fz_malloc*",
+	"fz_calloc*",
+	"fz_realloc*",
+	"fz_strdup",
+	"clisp_malloc",
+	"clisp_realloc",
 	"PL_malloc*",
 	"PL_realloc",
 
@@ -523,13 +590,14 @@ static bool matches(const char *pattern, const char *text, size_t length)
 	}
 }
 
-static bool matches_any(const char *const *patterns, size_t count, const char *function)
+// The first pattern that a function's name is like, or NULL.
+static const char *first_match(const char *const *patterns, size_t count, const char *function)
 {
 	const char *base;
 	size_t length;
 
 	if (!function)
-		return false;
+		return NULL;
 	base = cxxname_base(function, &length);
 	// glibc's debug symbols have a function under its name inside of glibc: __GI___strdup.
 	if (length > 5 && memcmp(base, "__GI_", 5) == 0) {
@@ -538,8 +606,13 @@ static bool matches_any(const char *const *patterns, size_t count, const char *f
 	}
 	for (size_t i = 0; i < count; i++)
 		if (matches(patterns[i], base, length))
-			return true;
-	return false;
+			return patterns[i];
+	return NULL;
+}
+
+static bool matches_any(const char *const *patterns, size_t count, const char *function)
+{
+	return first_match(patterns, count, function) != NULL;
 }
 
 bool wrappers_match_pattern(const char *pattern, const char *function)
@@ -627,17 +700,35 @@ bool wrappers_match(const char *function)
 	       (function && *function == '<' && is_rusts(function));
 }
 
-// Scopes have functions that call what the program gave them (std::sort), and Python's objects come
-// by way of its garbage collector, which runs finalizers.
+// Scopes have functions that call what the program gave them (std::sort), and are compiled into its
+// own file.
+static bool is_scope(const char *pattern)
+{
+	return strstr(pattern, "::") && strncmp(pattern, "*::", 3) != 0;
+}
+
+// Python's objects come by way of its garbage collector, which runs finalizers; GLib's begin with
+// their class's function, and its tables ask for a hash.
 static bool calls_nobody(const char *pattern)
 {
-	static const char *const collectors[] = { "_PyObject_GC*", "gc_alloc",
-						  "PyType_GenericAlloc", "_PyType_AllocNoTrack" };
+	static const char *const callers[] = {
+		"_PyObject_GC*", "gc_alloc", "PyType_GenericAlloc", "_PyType_AllocNoTrack",
+		"g_object_new*", "g_type_*", "g_hash_table_*",	    
+	};
 
-	for (size_t i = 0; i < sizeof collectors / sizeof *collectors; i++)
-		if (matches(collectors[i], pattern, strlen(pattern)))
+	for (size_t i = 0; i < sizeof callers / sizeof *callers; i++)
+		if (matches(callers[i], pattern, strlen(pattern)))
 			return false;
-	return !strstr(pattern, "::") || strncmp(pattern, "*::", 3) == 0;
+	return !is_scope(pattern);
+}
+
+bool wrappers_match_outer(const char *function)
+{
+	const char *pattern = first_match(wrappers, sizeof wrappers / sizeof *wrappers, function);
+
+	ASSERT(!pattern || *pattern);
+	return (pattern && !is_scope(pattern)) ||
+	       matches_any(own.patterns, own.count, function);
 }
 
 // The whole of it is one alternative after another: (__GI_)?(malloc|calloc|…)
@@ -702,16 +793,6 @@ bool wrappers_match_source(const char *file)
 		return strstr(file, installed) != NULL;
 	in = file + 7 + strcspn(file + 7, "/\\");
 	return *in && strncmp(in + 1, "library", 7) == 0 && (in[8] == '/' || in[8] == '\\');
-}
-
-bool wrappers_match_outer(const char *function)
-{
-	static const char *const outer[] = {
-		"palloc*",    "repalloc*",         "MemoryContextAlloc*",
-		"isc__mem_*", "isc__mempool_get*", "Rf_allocVector*"
-	};
-
-	return matches_any(outer, sizeof outer / sizeof *outer, function);
 }
 
 // The programs by their whole names, as an addon may be called node_sqlite3.node.

@@ -33,8 +33,9 @@ bool wrappers_match_module(const char *module, bool named);
 // more than the last part of its name.
 bool wrappers_match_source(const char *file);
 
-// Whether `function` is a wrapper that comes to malloc by functions of its own, which have no name
-// in a program without its symbols: what it calls in the same file is a wrapper too.
+// Whether one without a name that `function` calls in the same file is of its own, and a wrapper
+// too: palloc and g_slice_alloc come to malloc by such. So it is with all wrappers but C++'s and
+// Rust's, which are compiled into the program's file and call its functions.
 bool wrappers_match_outer(const char *function);
 
 // Whether a function is the native code of a runtime of JavaScript: its file is node, libnode,
