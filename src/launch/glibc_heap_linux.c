@@ -515,8 +515,8 @@ static bool glibc_heap_walk_mapped(struct glibc_heap_walk *walk)
 
 // ---- All of it ----------------------------------------------------------------------------------
 
-bool glibc_heap_sift(struct glibc_heap *heap, size_t from, const struct map *unused,
-		     const struct map *own)
+size_t glibc_heap_sift(struct glibc_heap *heap, size_t from, const struct map *unused,
+		       const struct map *own)
 {
 	size_t kept = from, left = unused->count;
 
@@ -530,7 +530,7 @@ bool glibc_heap_sift(struct glibc_heap *heap, size_t from, const struct map *unu
 		heap->bytes += heap->blocks[i].size;
 	}
 	heap->count = kept;
-	return left == 0;
+	return left;
 }
 
 // Whether the program has its malloc from somewhere else.

@@ -45,10 +45,10 @@ bool glibc_heap_read(struct glibc_heap *heap, const struct objects *objects,
 
 // For who reads the heap of another allocator too: a block more; and, of those from `from` on,
 // leave out what is in `unused`, and what the allocator has for itself (in `own`; NULL: nothing).
-// False: something is unused that is no block.
+// Returns how much is unused that is no block.
 void glibc_heap_add(struct glibc_heap *heap, uint64_t address, uint64_t size);
-bool glibc_heap_sift(struct glibc_heap *heap, size_t from, const struct map *unused,
-		     const struct map *own);
+size_t glibc_heap_sift(struct glibc_heap *heap, size_t from, const struct map *unused,
+		       const struct map *own);
 
 // Whether what was read, of all allocators, can be: each block in memory that is there, none
 // over another one. Else nothing is believed, and `why` says so. Needs no stop.

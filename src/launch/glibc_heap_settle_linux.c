@@ -137,17 +137,20 @@ static bool glibc_heap_is_entry(const struct glibc_heap_code *code, pid_t pid, u
 }
 
 // Whether the thread is in a system call that malloc makes, or in none. Locks are waited for by
-// FUTEX_WAIT, conditions otherwise. jemalloc and mimalloc ask for the time while they give blocks
-// back, by a system call where the kernel's code in the process does not know it.
+// FUTEX_WAIT, conditions otherwise. jemalloc wakes others (FUTEX_WAKE) while it gives a thread's
+// blocks back: who waits for a lock, and its own thread. It and mimalloc ask for the time then, by
+// a system call where the kernel's code in the process does not know it.
 static bool glibc_heap_asks(const struct user_regs_struct *registers)
 {
 	static const uint16_t calls[] = { SYS_mmap,    SYS_munmap,   SYS_brk,   SYS_mremap,
 					  SYS_madvise, SYS_mprotect, SYS_futex, SYS_clock_gettime };
 
-	uint64_t call = narrow_call(registers);
+	uint64_t call = narrow_call(registers), command;
 
-	if (call == SYS_futex)
-		return (narrow_second(registers) & (uint32_t)FUTEX_CMD_MASK) == FUTEX_WAIT;
+	if (call == SYS_futex) {
+		command = narrow_second(registers) & (uint32_t)FUTEX_CMD_MASK;
+		return command == FUTEX_WAIT || command == FUTEX_WAKE;
+	}
 	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
 		if (call == calls[i])
 			return true;

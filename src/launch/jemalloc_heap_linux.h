@@ -8,8 +8,9 @@
 // thread-local variables.
 //
 // Nothing that is read is believed: extents must agree with the tree, slabs with their own count of
-// free blocks, and what is put aside must be among what is used. What does not fit is not guessed
-// at: then no block of jemalloc's is listed, and `heap->but` says why.
+// free blocks, and most of what is put aside must be among what is used: the rest is counted in
+// `heap->but`. What does not fit is not guessed at: then no block of jemalloc's is listed, and
+// `heap->but` says why.
 #pragma once
 
 #include "launch/glibc_heap_linux.h"

@@ -409,7 +409,7 @@ void mimalloc_heap_read(struct glibc_heap *heap, const struct objects *objects,
 	walk->taken = mem_alloc(UINT16_MAX + 1, 1);
 	if (mimalloc_heap_find(walk, &version) && !walk->why && mimalloc_heap_read_data(walk) &&
 	    mimalloc_heap_walk_memory(walk) && mimalloc_heap_walk_heaps(walk) &&
-	    (glibc_heap_sift(heap, from, &walk->unused, &walk->threads) ||
+	    (glibc_heap_sift(heap, from, &walk->unused, &walk->threads) == 0 ||
 	     mimalloc_heap_fail(walk, "has freed blocks that are in none of its pages")))
 		str_add(&heap->with, ", mimalloc");
 	if (heap->inexact && !walk->why)

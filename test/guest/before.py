@@ -488,21 +488,48 @@ def a_thread_in_a_library_in_front_of_malloc_comes_out_of_it_first():
     attach_again(running, 3)
 
 
-@test
-def a_thread_that_jemalloc_lets_look_at_the_clock_comes_out_of_it_first():
-    """It does so while a thread's free blocks are given back: some are put aside then that are free."""
+def check_none_strange(said):
+    """A busy machine may have kept the thread in malloc at each of thirty stops; that is said."""
+    for err in said:
+        check("that are in no extent" not in err and "in none of its extents" not in err, err)
+
+
+def attach_within_jemalloc(times=8, until="", **variables):
+    """While it gives back a thread's free blocks: some are put aside then that are free."""
     if BITS != 64 or not os.path.exists(JEMALLOC):
         raise Skip("needs libjemalloc2 of 64 bits")
     script = "print('ready', flush=True)\nwhile [bytes(50) for _ in range(9999)]: pass"
-    running = Running(["/usr/bin/python3", "-c", script], PYTHONMALLOC="malloc", BLOCKS_CLOCK="30000",
-                      LD_PRELOAD=f"{BLOCKS_NEXT} {JEMALLOC}").ready()
-    for _ in range(8):
+    running = Running(["/usr/bin/python3", "-c", script], PYTHONMALLOC="malloc",
+                      LD_PRELOAD=f"{BLOCKS_NEXT} {JEMALLOC}", **variables).ready()
+    said = []
+    while len(said) < times and not (said and until and until in said[-1]):
         ended = run([TIDEMARK, "record", "-p", str(running.pid), "-o", "t.tide", "-f", "--duration", "1ms"])
         equal(0, ended.code, ended.err)
-        # A busy machine may have kept the thread in malloc at each of thirty stops; that is said.
-        check("that are in no extent" not in ended.err, ended.err)
+        said.append(ended.err)
     running.process.kill()
     running.process.communicate()
+    return said
+
+
+@test
+def a_thread_that_jemalloc_lets_look_at_the_clock_comes_out_of_it_first():
+    check_none_strange(attach_within_jemalloc(BLOCKS_CLOCK="30000"))
+
+
+@test
+def a_thread_that_wakes_others_for_jemalloc_comes_out_of_it_first():
+    """It has given back a lock that they wait for, or has work for jemalloc's own thread."""
+    check_none_strange(attach_within_jemalloc(BLOCKS_WAKES="3000"))
+
+
+@test
+def blocks_that_are_put_aside_and_free_are_left_out_alone():
+    """A thread that sleeps, in a call of somebody's, in the midst of giving blocks back is not seen to be there."""
+    strange = "blocks that threads of jemalloc had put aside are in none of its extents"
+    said = attach_within_jemalloc(40, strange, BLOCKS_NAP="500")[-1]
+    check(re.search(r"\d " + strange, said), said)
+    read = re.search(r"while its ([\d,]+) blocks were read", said)
+    check(read and int(read.group(1).replace(",", "")) > 1000, said)
 
 
 @test

@@ -6,14 +6,19 @@
 // dynamic linker and of libc itself are among them. With BLOCKS_SLOW=N in the environment each call
 // takes so many pauses more, before and after glibc's. With BLOCKS_CLOCK=N blocks_next looks at the
 // clock so many times more, whenever somebody does: the next malloc, in the midst of its work.
+// Where a lock is given back, it wakes its waiters so many times more (there are none) with
+// BLOCKS_WAKES=N, and sleeps so many microseconds with BLOCKS_NAP=N.
 #include <dlfcn.h>
 #include <errno.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { BLOCKS_MAX = 1 << 21 };
 
@@ -62,6 +67,7 @@ static void (*free_is)(void *);
 static atomic_flag lock = ATOMIC_FLAG_INIT;
 static unsigned slow;  // pauses
 static unsigned looks; // at the clock
+static unsigned wakes, nap;
 
 static unsigned number_of(const char *name)
 {
@@ -74,6 +80,8 @@ __attribute__((constructor)) static void read_environment(void)
 {
 	slow = number_of("BLOCKS_SLOW");
 	looks = number_of("BLOCKS_CLOCK");
+	wakes = number_of("BLOCKS_WAKES");
+	nap = number_of("BLOCKS_NAP");
 }
 
 #if defined(BLOCKS_NEXT) && !defined(BLOCKS_MUSL)
@@ -84,6 +92,19 @@ int clock_gettime(clockid_t clock, struct timespec *time)
 	for (unsigned i = 0; i < looks; i++)
 		NEXT(clock_gettime)(clock, time);
 	return NEXT(clock_gettime)(clock, time);
+}
+
+static int (*pthread_mutex_unlock_is)(pthread_mutex_t *);
+
+int pthread_mutex_unlock(pthread_mutex_t *mutex)
+{
+	static uint32_t word;
+
+	for (unsigned i = 0; i < wakes; i++)
+		syscall(SYS_futex, &word, 1 | 128, 1, NULL, NULL, 0); // FUTEX_WAKE_PRIVATE
+	if (nap)
+		usleep(nap);
+	return NEXT(pthread_mutex_unlock)(mutex);
 }
 #endif
 
