@@ -110,9 +110,10 @@ asan-view: deps-build
 		meson setup $(BUILD)-asan -Db_sanitize=address,undefined -Db_lundef=false >/dev/null
 	@$(NINJA) $(BUILD)-asan tidemark
 
+# Of 32 bits there is no libtsan.
 tsan: deps-build
 	@test -e $(BUILD)-tsan/build.ninja || \
-		meson setup $(BUILD)-tsan -Db_sanitize=thread -Db_lundef=false >/dev/null
+		meson setup $(BUILD)-tsan -Db_sanitize=thread -Db_lundef=false -Di386=false >/dev/null
 	@$(NINJA) $(BUILD)-tsan
 	@$(RUN_TESTS) --build $(BUILD)-tsan unit
 
