@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "symbols/dlang.h"
+#include "symbols/encoded.h"
 #include "symbols/rust.h"
 #include "symbols/undecorate.h"
 
@@ -72,7 +73,7 @@ static char *read_name(const char *name)
 	// The demangler would also take "i" for int: plain names are not for it.
 	if (begins(name, "_Z") || begins(name, "_GLOBAL_"))
 		return demangle_cpp(name);
-	return NULL;
+	return encoded_demangle(name);
 }
 
 char *demangle(const char *name)

@@ -49,6 +49,58 @@ TEST(cpp_names_are_demangled)
 	check("typeinfo for std::exception", "_ZTISt9exception");
 }
 
+TEST(fortran_names_have_their_module)
+{
+	check("store::fill", "__store_MOD_fill");
+	check("m_2::do_it.constprop.0", "__m_2_MOD_do_it.constprop.0");
+	check("store::__copy_store_T", "__store_MOD___copy_store_T");
+	check(NULL, "__MOD_x");
+	check(NULL, "__store_MOD_");
+	check(NULL, "__Store_MOD_x");
+	check(NULL, "store_MOD_fill");
+}
+
+TEST(ocaml_names_have_their_modules)
+{
+	check("Stdlib.List.map", "camlStdlib__List__map_216");
+	check("O.fill_it", "camlO__fill_it_81");
+	check("O.+++", "camlO__$2b$2b$2b_401");
+	check("O.fun_484", "camlO__fun_484");
+	check("O.entry", "camlO__entry");
+	check("Dune_exe.Main.go'", "camlDune_exe__Main.go'_12");
+	check("O.a__B", "camlO__a__B_1");
+	check(NULL, "camlO__code_begin");
+	check(NULL, "caml_alloc_string_1");
+	check(NULL, "camlO");
+	check(NULL, "camlO__");
+	check(NULL, "camlO___1");
+	check(NULL, "camlO__$2_1");
+	check(NULL, "camlO__$0a_1");
+}
+
+TEST(haskell_names_are_decoded)
+{
+	check("GHC.Base.map", "base_GHCziBase_map_info");
+	check("GHC.Arr.$wbadSafeIndex", "base_GHCziArr_zdwbadSafeIndex_info");
+	check("GHC.Base.C:Functor", "base_GHCziBase_CZCFunctor_con_info");
+	check("GHC.Tuple.(,,)", "ghczmprim_GHCziTuple_Z3T_con_info");
+	check("GHC.Tuple.()", "ghczmprim_GHCziTuple_Z0T_con_info");
+	check("GHC.Base.++", "base_GHCziBase_zpzp_info");
+	check("Data.Map.Internal.foldr'", "containerszm0zi6_DataziMapziInternal_foldrzq_info");
+	check("My.Store.keep_it", "MyziStore_keepzuit_info");
+	check("A.B.$f(,)", "AziB_zdfZLz2cUZR_info");
+	check(NULL, "AziB_z0aU_info");
+	check(NULL, "AziB_z2_info");
+	check(NULL, "Main_main_info");
+	check(NULL, "gtk_resize_info");
+	check(NULL, "MyziStore_info");
+	check(NULL, "base_GHCziBase_map");
+	check(NULL, "base_GHCziBase_a_b_info");
+	check(NULL, "base_GHCziBase_az_info");
+	check(NULL, "base_GHCziBase_Z999999999999T_info");
+	check(NULL, "base_GHCziBase__info");
+}
+
 TEST(every_cpp_name_of_the_standard_library_is_shown_as_by_cppfilt)
 {
 	const char *list = test_temp_path("names");
@@ -214,6 +266,9 @@ TEST(no_truncation_or_change_of_a_name_does_harm)
 		"_D3app5store3tabFAxayG3iPFNaNbNfiZiDFNiKdZiPOiANgiZHAyai",
 		"_D3app5store__T4PairTSQuQs__TQoTuVii7ZQxVii3ZQBe6__ctorMFNaNbNcNiNfQBuZSQCsQCr__"
 		"TQCoTQCmVii3ZQDa",
+		"__store_MOD_fill",
+		"camlO__$2b$2b$2b_401",
+		"containerszm0zi6_DataziMapziInternal_Z3T_con_info",
 	};
 
 	size_t asked = 0, shown = 0;
