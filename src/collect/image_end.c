@@ -201,6 +201,20 @@ static void note_reallocs(struct trace_builder *trace_builder, const struct imag
 // After the reasons of segments.
 enum { NO_LANE_FILES = SEGMENT_NO_LANE_VALGRIND + 1 };
 
+// The first process that loses something for a reason is said at once; the trace has all.
+static void say_loss(struct trace_builder *trace_builder, const struct image *image,
+		     uint32_t reason, const char *why)
+{
+	char text[256];
+
+	ASSERT(reason < 32);
+	if (trace_builder->losses_said >> reason & 1)
+		return;
+	trace_builder->losses_said |= UINT32_C(1) << reason;
+	snprintf(text, sizeof text, "events of process %u are lost: %s", image->pid, why);
+	trace_builder_say(trace_builder, text);
+}
+
 // The segment is read for the last time here.
 void image_end_count(struct trace_builder *trace_builder, const struct image *image)
 {
@@ -237,7 +251,9 @@ void image_end_count(struct trace_builder *trace_builder, const struct image *im
 	if (no_lane == SEGMENT_NO_LANE_MORE &&
 	    image->share.bytes < segment_ring_at(SEGMENT_LANES_MAX))
 		no_lane = NO_LANE_FILES;
+	no_lane = no_lane < sizeof why / sizeof *why ? no_lane : 0;
 	trace_builder->events_lost += dropped;
 	trace_builder_note(trace_builder, TRACE_NOTE_LOSS, image->process, TRACE_NONE, dropped,
-			   why[no_lane < sizeof why / sizeof *why ? no_lane : 0]);
+			   why[no_lane]);
+	say_loss(trace_builder, image, no_lane, why[no_lane]);
 }

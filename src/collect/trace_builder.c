@@ -89,7 +89,7 @@ void trace_builder_put(struct trace_builder *trace_builder, const struct trace_e
 	writer_event(trace_builder->writer, &told);
 }
 
-static void tell_warning(const struct trace_builder *trace_builder, const char *text)
+void trace_builder_say(const struct trace_builder *trace_builder, const char *text)
 {
 	struct collect_message message = { .kind = COLLECT_WARNING };
 
@@ -101,14 +101,14 @@ static void tell_warning(const struct trace_builder *trace_builder, const char *
 void trace_builder_warn(struct trace_builder *trace_builder, process_id process, const char *text)
 {
 	trace_builder_note(trace_builder, TRACE_NOTE_MESSAGE, process, TRACE_NONE, 0, text);
-	tell_warning(trace_builder, text);
+	trace_builder_say(trace_builder, text);
 }
 
 void trace_builder_unseen(struct trace_builder *trace_builder, process_id process, const char *text)
 {
 	trace_builder->unseen++;
 	trace_builder_note(trace_builder, TRACE_NOTE_EXEC_UNSEEN, process, TRACE_NONE, 0, text);
-	tell_warning(trace_builder, text);
+	trace_builder_say(trace_builder, text);
 }
 
 // Is it the thread that was called by this number before? It is if that holds its lane still (a

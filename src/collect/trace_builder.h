@@ -28,6 +28,7 @@ struct trace_builder {
 	uint64_t allocated_bytes;               // asked for
 	uint64_t processes_count, forked_count; // images; of them, those that a fork made
 	uint64_t events_lost;
+	uint32_t losses_said; // reasons for which the user knows of some, a bit each
 	// From the segments of images that are over: how long their threads waited for room in a
 	// lane; stacks that are not proven to reach the root; those that were walked twice, and of
 	// them those whose two walks differ.
@@ -58,7 +59,8 @@ void trace_builder_note(struct trace_builder *trace_builder, enum trace_note_kin
 // Count the event and write it. Its stack is as it was decoded, and becomes the trace's.
 void trace_builder_put(struct trace_builder *trace_builder, const struct trace_event *event);
 
-// One line for the user: a note in the trace, and a message to the launcher.
+// One line for the user, by a message to the launcher; and the same with a note in the trace.
+void trace_builder_say(const struct trace_builder *trace_builder, const char *text);
 void trace_builder_warn(struct trace_builder *trace_builder, process_id process, const char *text);
 
 // A program or a process that began below `process` and is not recorded, and why: the trace is not

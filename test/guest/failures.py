@@ -305,6 +305,18 @@ def more_threads_than_a_limit_of_file_sizes_has_room_for_are_told_of():
 
 
 @test
+def a_program_s_limit_of_addresses_that_loses_events_is_named_by_record():
+    """Of several processes that lose some for one reason the first is."""
+    program_s = "for n in 1 2 3; do (ulimit -v 20000; exec /usr/bin/perl -e 'my @a = map { 3 } 1..1000'); done"
+    ended = run([TIDEMARK, "record", "-o", "t.tide", "sh", "-c", program_s])
+    equal(0, ended.code, ended.err)
+    if " 0 events lost" in ended.err:
+        raise Skip("a perl of 20,000 KiB of addresses has room for the recorder here")
+    said = re.findall(r"tidemark: events of process \d+ are lost: no memory could be had .*ulimit -v", ended.err)
+    equal(1, len(said), ended.err)
+
+
+@test
 def a_limit_that_leaves_no_room_for_the_recorder_is_named_with_how_high_it_must_be():
     for which, most, word in ((resource.RLIMIT_FSIZE, 2048, "RLIMIT_FSIZE"),
                               (resource.RLIMIT_FSIZE, 10 << 20, "RLIMIT_FSIZE"),
