@@ -384,7 +384,8 @@ static const char *const wrappers[] = {
 	"node::Calloc*",
 	"v8::base::Malloc",
 	"v8::base::AlignedAlloc",
-	"v8::internal::AllocWithRetry",
+	"v8::internal::Alloc*WithRetry",
+	"v8::internal::Aligned*",
 	"v8::internal::NewArray*",
 
 	// Databases, servers and libraries with an allocator interface of their own.
@@ -412,7 +413,8 @@ static const char *const wrappers[] = {
 	"CRYPTO_malloc",
 	"CRYPTO_zalloc",
 	"CRYPTO_calloc",
-	"CRYPTO_realloc",
+	"CRYPTO_*realloc",
+	"CRYPTO_secure_*",
 	"CRYPTO_strdup",
 	"CRYPTO_strndup",
 	"CRYPTO_memdup",
@@ -494,7 +496,7 @@ static const char *const wrappers[] = {
 	"_dbus_string_init*",
 	"png_malloc*",
 	"png_calloc",
-	// Samba's talloc; ImageMagick's and GraphicsMagick's; MuPDF's; CLISP's.
+	// Samba's talloc.
 	"_talloc",
 	"_talloc_zero",
 	"_talloc_array",
@@ -509,6 +511,82 @@ static const char *const wrappers[] = {
 	"talloc_named*",
 	"talloc_size",
 	"talloc_pool",
+	// Of libraries and programs, by what their names begin with: PulseAudio's, mpv's tree of
+	// allocations, qemu's, systemd's. What an own pool hands out is not recorded: where one of
+	// these is on top, the pool grew, or passes each call on.
+	"pa_x*",
+	"ta_*alloc*",
+	"ta_*dup",
+	"qemu_*memalign",
+	"mempool_alloc*_tile",
+	// Apache's pools.
+	"apr_palloc*",
+	"apr_pcalloc*",
+	"apr_pstr*dup",
+	"apr_pmemdup",
+	"apr_allocator_alloc",
+	// PHP's, which pass each call on where USE_ZEND_ALLOC is 0.
+	"_emalloc*",
+	"_ecalloc",
+	"_erealloc*",
+	"_estr*dup",
+	"_safe_*alloc",
+	"zend_strndup",
+	"__zend_strdup",
+	// HDF5's, hyphenation's, libgcrypt's, Guile's.
+	"H5MM_*alloc",
+	"H5FL_*alloc",
+	"H5MM_*strdup",
+	"hnj_*alloc",
+	"gcry_*alloc",
+	"gcry_*strdup",
+	"ksba_*alloc",
+	"scm_gc_*alloc",
+	// Small interpreters': QuickJS, jq, Duktape, COBOL, Objective-C, mono.
+	"js_*alloc",
+	"js_malloc*",
+	"js_str*dup",
+	"jv_mem_*alloc",
+	"duk_*alloc",
+	"cob_*alloc",
+	"objc_*alloc",
+	"monoeg_*alloc*",
+	// For numbers, and for messages between machines.
+	"fftw*_malloc",
+	"cholmod_*alloc",
+	"gk_*alloc",
+	"pari_*alloc",
+	"ucs_*alloc",
+	"opal_*alloc",
+	"nghttp2_mem_*alloc",
+	"ares_*alloc",
+	"ares_strdup",
+	"lws_realloc*",
+	// Desktops, sound and pictures.
+	"avahi_*alloc*",
+	"avahi_*dup",
+	"SDL_*alloc*",
+	"SDL_strdup",
+	"SL*alloc",
+	"vlc_obj_*alloc",
+	"gegl_*alloc*",
+	"babl_*alloc",
+	"exif_mem_*alloc",
+	// Servers.
+	"slap_sl_*alloc",
+	"slapi_ch_*alloc",
+	"smb_xm*",
+	"XNF*",
+	"_TIFF*alloc",
+	// Scanners that flex wrote.
+	"*yyalloc",
+	"*yyrealloc",
+	// What C++ containers and databases ask.
+	"btAlignedAllocInternal",
+	"irr::core::array<*>::*",
+	"duckdb::Allocator::*",
+	"rocksdb::port::cacheline_aligned_alloc",
+	// ImageMagick's and GraphicsMagick's; MuPDF's; CLISP's.
 	"AcquireAlignedMemory",
 	"AcquireCriticalMemory",
 	"AcquireMagickMemory",
@@ -713,7 +791,7 @@ static bool calls_nobody(const char *pattern)
 {
 	static const char *const callers[] = {
 		"_PyObject_GC*", "gc_alloc", "PyType_GenericAlloc", "_PyType_AllocNoTrack",
-		"g_object_new*", "g_type_*", "g_hash_table_*",	    
+		"g_object_new*", "g_type_*", "g_hash_table_*",
 	};
 
 	for (size_t i = 0; i < sizeof callers / sizeof *callers; i++)
@@ -727,8 +805,7 @@ bool wrappers_match_outer(const char *function)
 	const char *pattern = first_match(wrappers, sizeof wrappers / sizeof *wrappers, function);
 
 	ASSERT(!pattern || *pattern);
-	return (pattern && !is_scope(pattern)) ||
-	       matches_any(own.patterns, own.count, function);
+	return (pattern && !is_scope(pattern)) || matches_any(own.patterns, own.count, function);
 }
 
 // The whole of it is one alternative after another: (__GI_)?(malloc|calloc|…)
