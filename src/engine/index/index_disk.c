@@ -22,10 +22,11 @@ static void each_file(const char *path, void (*tell)(void *context, const char *
 		      void *context)
 {
 	// "vm-calls" is of indexes up to version 8.
-	static const char *const others[] = { "head",      "head.new",    "state",
-					      "state.new", "vm-calls",    "whole",
-					      "whole.new", "lives",       "lives.new",
-					      "sorted",    "sorted-head", "sorted-head.new" };
+	static const char *const others[] = { "head",        "head.new",       "state",
+					      "state.new",   "vm-calls",       "whole",
+					      "whole.new",   "lives",          "lives.new",
+					      "growth",      "growth.new",     "sorted",
+					      "sorted-head", "sorted-head.new" };
 	const size_t others_count = sizeof others / sizeof *others;
 	struct index_files files = { 0 };
 	struct str file = { 0 };
