@@ -230,6 +230,10 @@ static void *scan_part(void *context)
 
 	part->scan.context = &part->series;
 	part->ok = index_scan(&part->scan, &part->err);
+	// A clock that is damaged puts steps behind the part, which are then in no bucket of its.
+	for (size_t g = 0; part->ok && g < part->series.rows_count; g++)
+		if (part->series.rows[g].at >= part->end)
+			part->ok = err_set(&part->err, ERR_FORMAT, "the index is damaged: times");
 	for (size_t g = 0; part->ok && g < part->series.rows_count; g++)
 		buckets_end(&part->series.rows[g], &until);
 	return NULL;
