@@ -63,7 +63,7 @@ test("while one does nothing the page asks what its other tabs will", async (bro
 		asked.length = 0;
 		await tab(page, name);
 		await settled(page);
-		const slow = asked.map(([, question]) => question).filter((question) => /\/(growth|peaks|transients|sizelife|findings)\?|by=stack.*details=peaks/.test(question));
+		const slow = asked.map(([, question]) => question).filter((question) => /\/(growth|peaks|transients|sizelife|findings)\?|impact=AIFO/.test(question));
 		check(slow.length > 0 && slow.every((question) => ahead.includes(question)), `${name} asks ${slow}, ahead was ${ahead}`);
 	}
 });
