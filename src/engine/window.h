@@ -218,6 +218,9 @@ struct window_query {
 	// at a step or later, and was not ended by a call: true ends the walk. NULL: nobody is
 	// asked.
 	bool (*enough)(void *context, uint64_t step);
+	// window_walk, by_size_alone: of what began in the window in this group so many are enough,
+	// the first ones; UINT64_MAX: all are wanted. Others may be given too. NULL: the same.
+	uint64_t (*first)(void *context, uint32_t group);
 	// by_size: of sizes in none of these ranges `group` says WINDOW_SKIP, and of all others the
 	// same, so that most are not asked about. Count 0: it may say of each what it will.
 	const struct query_range *sizes; // borrowed

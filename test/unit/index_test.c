@@ -83,13 +83,15 @@ static struct pair open_pair(uint64_t seed, const struct window_random *like,
 	return pair;
 }
 
-static void check_trace(uint64_t seed, const struct window_random *like,
-			const struct window_options *options, int windows)
+// Returns how many allocations walks passed over.
+static size_t check_trace(uint64_t seed, const struct window_random *like,
+			  const struct window_options *options, int windows)
 {
 	struct pair pair = open_pair(seed, like, options, 0);
 
 	check_all(&pair, windows);
 	close_pair(&pair);
+	return pair.passed_over;
 }
 
 TEST(the_index_says_the_same_as_a_list_of_all_lifetimes)
@@ -114,9 +116,11 @@ TEST(the_index_says_the_same_as_a_list_of_all_lifetimes)
 		  .huge = true },
 	};
 	const struct window_options options = { 0 };
+	size_t passed_over = 0;
 
 	for (uint64_t seed = 1; seed <= 45; seed++)
-		check_trace(seed, &like[seed % 5], &options, 40);
+		passed_over += check_trace(seed, &like[seed % 5], &options, 40);
+	CHECK(passed_over > 1000);
 }
 
 static void hear(void *context, const char *text)

@@ -24,6 +24,7 @@ struct pair {
 	uint32_t only;               // one stack in so many is not left out; 0: all
 	struct query_range sizes[2]; // of others nothing is asked
 	size_t sizes_count;          // 0: of all
+	size_t passed_over;          // allocations that were behind the first of their groups
 	uint64_t long_enough;        // a window of so many steps has a stretch without an exit
 };
 
@@ -431,6 +432,40 @@ static inline void check_enough(struct window *window, struct window_query query
 	CHECK_EQ(some.before, some.given);
 }
 
+static inline uint64_t first_two(void *, uint32_t group)
+{
+	return group % 5 ? 2 : UINT64_MAX;
+}
+
+// The first two of each group that began in the window are given, of every fifth group all.
+// Returns how many were not given.
+static inline size_t check_first(struct pair *pair, struct window_query query)
+{
+	struct singles all, some;
+	uint32_t of_group[256] = { 0 };
+	size_t at = 0;
+
+	query.walk_types = 0;
+	all = walk(pair->plain, &query);
+	query.first = first_two;
+	some = walk(pair->index, &query);
+	for (size_t i = 0; i < all.count; i++) {
+		const struct window_allocation *one = &all.list[i];
+		bool given = at < some.count && compare_singles(one, &some.list[at]) == 0;
+		bool inside = one->cell.layer == WINDOW_HEAP && one->begin >= query.from;
+
+		CHECK(one->group < 256);
+		at += given;
+		if (!given)
+			CHECK(inside && one->group % 5 && of_group[one->group] >= 2);
+		of_group[one->group] += inside;
+	}
+	CHECK_EQ(some.count, at);
+	at = all.count - some.count;
+	MEM_FREE(all.list, some.list);
+	return at;
+}
+
 static inline void check_walk(struct pair *pair, const struct window_query *query)
 {
 	struct singles a = walk(pair->plain, query), b = walk(pair->index, query);
@@ -465,6 +500,8 @@ static inline void check_walk(struct pair *pair, const struct window_query *quer
 	check_stop(pair->index, *query);
 	check_enough(pair->plain, *query);
 	check_enough(pair->index, *query);
+	if (query->by_size_alone)
+		pair->passed_over += check_first(pair, *query);
 }
 
 // ---- levels ----

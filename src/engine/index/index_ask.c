@@ -25,6 +25,7 @@
 #include "base/rising.h"
 #include "engine/index/index_lists.h"
 #include "engine/index/index_rows.h"
+#include "engine/index/index_sizes.h"
 #include "engine/index/index_tables.h"
 #include "engine/index/index_tally.h"
 #include "os/thread.h"
@@ -132,30 +133,61 @@ bool index_is_all(struct index *index, const struct window_query *query, uint32_
 	return whole;
 }
 
-bool index_groups_blocks(struct index_groups *groups, uint8_t **marks, struct err *err)
+// By postings of the sites of what is asked for, if these are few.
+static bool mark_by_sites(struct index_groups *groups, uint8_t **marks, struct err *err)
 {
 	enum { FEWER = 8 }; // so many times fewer than steps, so that most blocks are passed over
 	const struct window_query *query = groups->query;
 	struct index *index = groups->index;
 	uint64_t steps = query->to - query->from, postings;
-	unsigned log2 = index->shape.block_log2;
-	uint32_t *numbers;
+	uint32_t *numbers = mem_alloc(index->cells.sites_count, sizeof *numbers);
 	bool known, ok;
 
-	*marks = NULL;
-	if (steps >> log2 < 2)
-		return true;
-	numbers = mem_alloc(index->cells.sites_count, sizeof *numbers);
 	for (uint32_t id = 1; id < index->cells.cells_count; id++)
 		if (index_group(groups, id) != WINDOW_SKIP)
 			numbers[cells_cell(&index->cells, id).site] = 1;
 	ok = index_lists_count(index, numbers, query->from, query->to, &postings, &known, err);
 	if (ok && known && postings < steps / FEWER) {
-		*marks = mem_alloc((size_t)(steps >> log2) + 2, 1);
+		*marks = mem_alloc((size_t)(steps >> index->shape.block_log2) + 2, 1);
 		ok = index_lists_mark(index, numbers, query->from, query->to, *marks, err);
 	}
 	mem_free(numbers);
 	return ok;
+}
+
+// By sizes, if they are not so many that some of them are in most blocks. Lua's table is one site
+// in all blocks, and its sizes are in four each.
+static bool mark_by_sizes(struct index_groups *groups, uint8_t **marks, struct err *err)
+{
+	enum { SIZES_MAX = 4096 };
+	const struct window_query *query = groups->query;
+	struct index *index = groups->index;
+	size_t blocks = (size_t)((query->to - query->from) >> index->shape.block_log2) + 2;
+	struct map wanted = { 0 };
+	bool ok = true;
+
+	ASSERT(query->by_size);
+	for (uint32_t id = 1; id < index->cells.cells_count && wanted.count <= SIZES_MAX; id++)
+		if (index_group(groups, id) != WINDOW_SKIP)
+			map_put(&wanted, cells_cell(&index->cells, id).size, NULL);
+	if (wanted.count <= SIZES_MAX) {
+		if (!*marks)
+			*marks = memset(mem_alloc(blocks, 1), 1, blocks);
+		ok = index_sizes_mark(index, &wanted, query->from, query->to, *marks, err);
+	}
+	map_fini(&wanted);
+	return ok;
+}
+
+bool index_groups_blocks(struct index_groups *groups, uint8_t **marks, struct err *err)
+{
+	const struct window_query *query = groups->query;
+
+	*marks = NULL;
+	if ((query->to - query->from) >> groups->index->shape.block_log2 < 2)
+		return true;
+	return mark_by_sites(groups, marks, err) &&
+	       (!query->by_size || mark_by_sizes(groups, marks, err));
 }
 
 // ---- what rows are made of ----

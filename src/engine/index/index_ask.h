@@ -64,7 +64,8 @@ uint32_t index_group_ask(const struct index *index, const struct window_query *q
 bool index_is_all(struct index *index, const struct window_query *query, uint32_t group);
 
 // Which blocks of the window have steps of what the query asks for, from that of its first step on;
-// *marks NULL: look at all. It is found by postings, where those are few. The caller frees *marks.
+// *marks NULL: look at all. It is found by postings, where those are few, and by sizes.
+// The caller frees *marks.
 bool index_groups_blocks(struct index_groups *groups, uint8_t **marks, struct err *err);
 
 // Which way is cheaper: in a short window what ends in it is looked at, and taken from what lived

@@ -135,6 +135,76 @@ static bool read_sizes(struct reading *reading, struct index *index, size_t bloc
 	return at == end || damaged(err);
 }
 
+// What has no mark is not read.
+bool index_sizes_mark(struct index *index, const struct map *wanted, uint64_t from, uint64_t to,
+		      uint8_t *marks, struct err *err)
+{
+	unsigned log2 = index->shape.block_log2;
+	struct reading reading = { 0 };
+	uint64_t first = from >> log2;
+	bool ok = true;
+
+	ASSERT(from < to);
+	for (uint64_t block = first; ok && block << log2 < to; block++) {
+		bool any = false;
+
+		if (!marks[block - first])
+			continue;
+		ok = read_sizes(&reading, index, (size_t)block, err);
+		for (size_t i = 0; ok && !any && i < reading.count; i++)
+			any = map_find(wanted, reading.list[i].size);
+		marks[block - first] = any;
+	}
+	MEM_FREE(reading.list, reading.bytes);
+	return ok;
+}
+
+// Both are in the order of sizes. Returns how many were found.
+static size_t first_in_block(struct index_first *list, size_t count, const struct reading *reading,
+			     uint64_t block_end)
+{
+	size_t at = 0, found = 0;
+
+	for (size_t i = 0; i < count && at < reading->count; i++) {
+		struct index_first *first = &list[i];
+
+		while (at < reading->count && reading->list[at].size < first->size)
+			at++;
+		if (at == reading->count || reading->list[at].size != first->size ||
+		    first->latest != UINT64_MAX)
+			continue;
+		if (reading->list[at].begun < first->wanted) {
+			first->wanted -= reading->list[at].begun;
+			continue;
+		}
+		first->latest = block_end;
+		found++;
+	}
+	return found;
+}
+
+// Of a block that begins before `from` it is not known what began where, so none of it is counted.
+bool index_sizes_first(struct index *index, struct index_first *list, size_t count, uint64_t from,
+		       uint64_t to, struct err *err)
+{
+	unsigned log2 = index->shape.block_log2;
+	struct reading reading = { 0 };
+	size_t left = count;
+	bool ok = true;
+
+	ASSERT(from <= to);
+	for (size_t i = 0; i < count; i++)
+		list[i].latest = UINT64_MAX;
+	for (uint64_t block = (from + (UINT64_C(1) << log2) - 1) >> log2;
+	     ok && left > 0 && block << log2 < to; block++) {
+		ok = read_sizes(&reading, index, (size_t)block, err);
+		if (ok)
+			left -= first_in_block(list, count, &reading, (block + 1) << log2);
+	}
+	MEM_FREE(reading.list, reading.bytes);
+	return ok;
+}
+
 // ---- rows ----
 
 enum {

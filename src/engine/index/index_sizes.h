@@ -62,6 +62,25 @@ static inline void index_sizes_end(struct index_sizes *sizes, uint64_t size)
 // files->sizes, where the last of files->blocks gets their place.
 void index_sizes_write(struct index_sizes *sizes, struct index_files *files);
 
+// Takes the mark of each block of steps in which nothing of a wanted size began or ended. `marks`
+// are of blocks from that of `from` on; keys of `wanted` are sizes, its values are not looked at.
+bool index_sizes_mark(struct index *index, const struct map *wanted, uint64_t from, uint64_t to,
+		      uint8_t *marks, struct err *err);
+
+// Where the first ones of a size are. For example, the first 10 of 48 bytes: if three began in the
+// first block of steps and nine in the second, they are before the end of the second.
+struct index_first {
+	uint64_t size;
+	uint32_t group;  // the caller's
+	uint64_t wanted; // so many; counted down
+	uint64_t latest; // found: no earlier than all of them; else UINT64_MAX
+};
+
+// Of what began from one step to another: `latest` is where a block of steps ends. `list` is by
+// rising size.
+bool index_sizes_first(struct index *index, struct index_first *list, size_t count, uint64_t from,
+		       uint64_t to, struct err *err);
+
 // As index_peaks, for a query by size: rows that are all allocations of one size. Of groups of one
 // size of which no other group has any; those have done[i] set, and all others are left as they
 // are. A window of less than eight blocks of steps, or with more than eight ends of processes, has

@@ -6,6 +6,10 @@
 #include "engine/index/index_ask.h"
 
 #include "base/mem.h"
+#include "base/sort.h"
+#include "engine/index/index_sizes.h"
+
+#include <stdlib.h>
 
 // One that was met, and waits while what it needs is fetched.
 struct single_soon {
@@ -24,6 +28,8 @@ struct single {
 	void *context;
 	struct err *err;
 	bool stopped, failed;
+	uint64_t *latest;    // by group, or NULL: what began from there on is not wanted
+	size_t latest_count; // groups
 	struct single_soon soon[SINGLES_AHEAD];
 	uint64_t met;
 };
@@ -110,13 +116,21 @@ static bool look_at(struct single *single, uint64_t number)
 	return single_one(single, soon->cell, soon->begin, soon->end);
 }
 
-// Some others are met before one is looked at; single_rest looks at the last of them. Where groups
-// differ by size, that a kind is in none needs no look at the kind.
+// Where groups differ by size, whether it needs no look at the kind.
+static bool single_is_unwanted(const struct single *single, uint32_t cell, uint64_t begin)
+{
+	uint32_t group = single->groups.by_cell ? single->groups.of[cell] : INDEX_GROUP_UNKNOWN;
+
+	return group == WINDOW_SKIP ||
+	       (group < single->latest_count && begin >= single->latest[group]);
+}
+
+// Some others are met before one is looked at; single_rest looks at the last of them.
 static bool single_soon(void *context, uint32_t cell, uint64_t begin, uint64_t end)
 {
 	struct single *single = context;
 
-	if (single->groups.by_cell && single->groups.of[cell] == WINDOW_SKIP)
+	if (single_is_unwanted(single, cell, begin))
 		return !single->stopped;
 	if (single->met >= SINGLES_AHEAD && !look_at(single, single->met - SINGLES_AHEAD))
 		return false;
@@ -187,6 +201,66 @@ static bool walk_edges(struct single *single, struct err *err)
 	       single_rest(single);
 }
 
+SORT_ORDER(compare_firsts, struct index_first, SORT_RISES(size))
+
+// Sizes that are in the question, each once, with how many of it are wanted. The caller frees them.
+static struct index_first *wanted_sizes(struct single *single, size_t *count)
+{
+	const struct window_query *query = single->query;
+	const struct cells *cells = &single->index->cells;
+	struct index_first *list = NULL;
+	size_t capacity = 0;
+	struct map met = { 0 };
+
+	*count = 0;
+	for (uint32_t id = 1; id < cells->cells_count; id++) {
+		struct cells_cell cell = cells_cell(cells, id);
+		uint32_t group = index_group(&single->groups, id);
+		bool added = false;
+
+		if (group != WINDOW_SKIP && !cells_site(cells, cell.site)->orphans)
+			map_put(&met, cell.size, &added);
+		if (added)
+			*MEM_ADD(list, *count, capacity) = (struct index_first){
+				.size = cell.size,
+				.group = group,
+				.wanted = query->first(query->context, group),
+			};
+	}
+	map_fini(&met);
+	return list;
+}
+
+// From which step on a group's allocations need not be given, since enough of it began before. Of
+// fifty million blocks, ten of each size are shown: those few are found in the blocks of steps in
+// which they began and ended, and all others are passed over by one comparison. Where a group is of
+// several sizes, the latest of theirs is right for all.
+static bool find_latest(struct single *single, struct err *err)
+{
+	const struct window_query *query = single->query;
+	struct index_first *list;
+	size_t count;
+	bool ok;
+
+	if (!query->first || !query->by_size_alone || !single->groups.by_cell ||
+	    window_by_lifetime(query))
+		return true;
+	list = wanted_sizes(single, &count);
+	if (count > 1)
+		qsort(list, count, sizeof *list, compare_firsts);
+	ok = index_sizes_first(single->index, list, count, query->from, query->to, err);
+	for (size_t i = 0; ok && i < count; i++)
+		single->latest_count = list[i].group >= single->latest_count
+					       ? list[i].group + (size_t)1
+					       : single->latest_count;
+	single->latest = mem_alloc(single->latest_count, sizeof *single->latest);
+	for (size_t i = 0; ok && i < count; i++)
+		if (list[i].latest > single->latest[list[i].group])
+			single->latest[list[i].group] = list[i].latest;
+	mem_free(list);
+	return ok;
+}
+
 // What ends in the window, then what lives at its end, so each is met once. Where what began and
 // ended inside is not asked for, the blocks at the two edges are enough.
 bool index_walk(struct index *index, struct index_clock *clock, const struct window_query *query,
@@ -211,13 +285,14 @@ bool index_walk(struct index *index, struct index_clock *clock, const struct win
 		ok = walk_edges(&single, err);
 	} else {
 		ok = index_groups_blocks(&single.groups, &marks, err) &&
+		     find_latest(&single, err) &&
 		     index_ending_in(index, query->from, query->to, marks, &visitor, err) &&
 		     single_rest(&single);
 		// What lives at `to` began before it, and does not end before it.
 		if (ok && !single.stopped)
 			ok = index_spanning(index, query->to, query->to, &visitor, err) &&
 			     single_rest(&single);
-		mem_free(marks);
+		MEM_FREE(marks, single.latest);
 	}
 	index_groups_fini(&single.groups);
 	if (stopped)

@@ -306,6 +306,22 @@ static bool walk_edges(struct walk *walk, struct err *err)
 	return ok;
 }
 
+// Of one size, those of a parent are shown in the order of their beginnings. Of the first ones
+// some may live at the window's end, and are not transient: the parent's row says how many there
+// are, if all types are in one row.
+static uint64_t first_of(void *context, uint32_t group)
+{
+	const struct walk *walk = context;
+	const struct table *table = walk->table;
+	uint32_t parent = table_parent_of(table, group, walk->phase, WINDOW_AIFI);
+
+	ASSERT(table->options->rows_max > 0);
+	if (parent == TABLE_NONE ||
+	    table_parent_of(table, group, walk->phase, WINDOW_AIFO) != parent)
+		return UINT64_MAX;
+	return table->options->rows_max + table->rows[parent].sums.type[WINDOW_AIFO].count;
+}
+
 // In parts of the window that grow.
 // The first part is a 64th of the window, each next one eight times as long: 1/64, 8/64, the rest.
 // What is asked for more than once is what began in one part and ended in a later one, so `since`
@@ -323,6 +339,7 @@ static bool walk_transient(struct walk *walk, struct err *err)
 	ASSERT(walk->parted);
 	part.group = group_of_unsettled;
 	part.context = walk;
+	part.first = keys_has(&table->options->keys, KEYS_SIZE) ? first_of : NULL;
 	begin_settling(walk, WINDOW_AIFI);
 	while (ok && !walk->too_many && part.from < end && settle(walk, part.from)) {
 		part.to = end - part.from > reach ? part.from + reach : end;
