@@ -106,7 +106,7 @@ static bool is_symbol(const void *context, uint32_t position, const void *key)
 }
 
 // The number of a function; made, if it is new. `symbol` is kept, and lives as long as the names.
-static uint32_t find(struct functions *functions, const struct symbol *symbol)
+static uint32_t find(struct functions *functions, frame_id frame, const struct symbol *symbol)
 {
 	uint32_t count = (uint32_t)functions->count;
 	uint32_t number = index_set_put(&functions->by_symbol, hash_symbol(symbol), is_symbol,
@@ -123,7 +123,7 @@ static uint32_t find(struct functions *functions, const struct symbol *symbol)
 	found = MEM_ADD(functions->list, functions->count, functions->capacity);
 	*found = (struct function){ .symbol = symbol };
 	if (!functions->plain) {
-		found->wraps = names_is_wrapper(symbol);
+		found->wraps = names_passes_on(functions->names, frame, symbol);
 		found->begins = wrappers_match_root(symbol->function);
 	}
 	return number;
@@ -140,7 +140,7 @@ static uint32_t add_frame(struct functions *functions, frame_id frame)
 	ASSERT(functions->numbers_count < UINT32_MAX);
 	functions->numbers[at] = (uint32_t)count;
 	for (size_t i = 0; i < count; i++)
-		functions->numbers[at + 1 + i] = find(functions, &symbols[i]);
+		functions->numbers[at + 1 + i] = find(functions, frame, &symbols[i]);
 	return (uint32_t)at + 1;
 }
 

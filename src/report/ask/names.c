@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "report/ask/inferred.h"
 #include "report/ask/script_place.h"
 #include "report/ask/wrappers.h"
 
@@ -42,6 +43,7 @@ struct found {
 struct names {
 	const struct reader *reader;
 	struct symbols *symbols;
+	struct inferred *inferred;
 	struct arena arena;   // of symbols
 	struct found *frames; // by frame id
 	size_t frames_count;
@@ -61,6 +63,7 @@ struct names *names_new(const struct reader *reader, struct symbols *symbols)
 
 	names->reader = reader;
 	names->symbols = symbols;
+	names->inferred = inferred_new(reader);
 	return names;
 }
 
@@ -69,6 +72,7 @@ void names_free(struct names *names)
 	if (!names)
 		return;
 	arena_fini(&names->arena);
+	inferred_free(names->inferred);
 	MEM_FREE(names->frames, names->lines, names);
 }
 
@@ -212,6 +216,12 @@ bool names_is_wrapper(const struct symbol *symbol)
 	       (symbol->file && wrappers_match_source(symbol->file));
 }
 
+bool names_passes_on(struct names *names, frame_id frame, const struct symbol *symbol)
+{
+	return names_is_wrapper(symbol) ||
+	       (!symbol->function && inferred_match(names->inferred, frame));
+}
+
 // From the end back: digits, then "0x", then a blank or the beginning. "work 0x12" has 4
 // characters that are its name, "0x12" none, "matrix0x12" all ten.
 size_t names_without_address(const char *function)
@@ -242,6 +252,13 @@ bool names_is_root(const struct symbol *symbol)
 static bool found_wrapper(const struct found *found, size_t i)
 {
 	return i < WRAPPERS_KNOWN ? found->wrappers >> i & 1 : names_is_wrapper(&found->symbols[i]);
+}
+
+// The same, with what is known by who calls it (inferred.h).
+static bool line_wraps(struct names *names, frame_id frame, const struct found *found, size_t i)
+{
+	return found_wrapper(found, i) ||
+	       (!found->symbols[i].function && inferred_match(names->inferred, frame));
 }
 
 // Generated code is in no module; what its runtime wrote down for perf has a name, and for
@@ -422,7 +439,7 @@ static size_t line_of(struct names *names, stack_id stack, stack_id to)
 		line += find(names, reader_stack(names->reader, at)->frame)->count;
 	found = find(names, reader_stack(names->reader, to)->frame);
 	for (size_t i = 0; i < found->count; i++)
-		if (!found_wrapper(found, i))
+		if (!line_wraps(names, reader_stack(names->reader, to)->frame, found, i))
 			return line + i;
 	return line;
 }
@@ -471,7 +488,7 @@ struct names_stack names_stack(struct names *names, stack_id stack)
 			names->lines[result.count++] = (struct names_line){
 				.symbol = &found->symbols[i],
 				.json = &found->json[i],
-				.wrapper = found_wrapper(found, i),
+				.wrapper = line_wraps(names, node->frame, found, i),
 			};
 		result.flags |= node->flags;
 		id = caller_of(names, id);
@@ -553,7 +570,7 @@ static const struct symbol *find_face(struct names *names, stack_id stack, bool 
 				return &names->face;
 			}
 			waits = false;
-			if (found_wrapper(&found, i) && !innermost)
+			if (line_wraps(names, node->frame, &found, i) && !innermost)
 				continue;
 			names->face = *symbol;
 			*at = id;

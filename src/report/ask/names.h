@@ -46,6 +46,8 @@ void names_add_place(struct names *names, const struct symbol *symbol, struct st
 
 // Whether it allocates on behalf of its caller, by its name or its module (wrappers.h).
 bool names_is_wrapper(const struct symbol *symbol);
+// The same of a function at `frame`, and whether it does so by who calls it (inferred.h).
+bool names_passes_on(struct names *names, frame_id frame, const struct symbol *symbol);
 
 // What a line is in JSON, as lines.h writes it: stacks have lines in common, and one that was
 // written is kept with the names. NULL: it was not, or there is no room.

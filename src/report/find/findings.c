@@ -364,7 +364,7 @@ static bool is_wrapper(struct findings *findings, frame_id frame)
 		return names_is_wrapper(&place);
 	symbols = names_find(findings->asked->names, frame, &count);
 	for (size_t i = 0; i < count; i++)
-		if (!names_is_wrapper(&symbols[i]))
+		if (!names_passes_on(findings->asked->names, frame, &symbols[i]))
 			return false;
 	return true;
 }
