@@ -78,8 +78,8 @@ static void hear(void *context, const struct block *block, uint64_t address)
 }
 
 // Addresses `distance` bytes apart come and go, few and then many at a time, so that tables grow,
-// are built anew, shrink and are given back again and again.
-static void live_long(uint64_t distance, bool roomy)
+// are built anew, shrink and are given back again and again. `tight`: as if there were a million.
+static void live_long(uint64_t distance, bool roomy, bool tight)
 {
 	enum { ADDRESSES = 5000, STEPS = 300000, TIDE = 40000, HINTS = 64 };
 	const uint64_t base = 0x7f0000000000;
@@ -99,6 +99,7 @@ static void live_long(uint64_t distance, bool roomy)
 		struct blocks_hint *hint = &hints[(unsigned)rand() % HINTS];
 		bool ebbs = step / TIDE % 2, added;
 
+		blocks.tight = tight;
 		CHECK_EQ(list[which] != 0, found != NULL);
 		if (rand() % 2) {
 			blocks_expect_region(&blocks, address);
@@ -138,12 +139,13 @@ static void live_long(uint64_t distance, bool roomy)
 
 TEST(blocks_agree_with_a_list_through_a_long_random_life)
 {
-	static const uint64_t distances[] = { 1, 8, 16, 48, 1024, 4096, 65536, 1 << 20 };
+	static const uint64_t distances[] = { 1, 8, 16, 48, 64, 1024, 4096, 65536, 1 << 20 };
 
 	srand(4711);
 	for (size_t i = 0; i < sizeof distances / sizeof *distances; i++) {
-		live_long(distances[i], false);
-		live_long(distances[i], true);
+		live_long(distances[i], false, false);
+		live_long(distances[i], true, false);
+		live_long(distances[i], false, true);
 	}
 }
 
@@ -165,21 +167,32 @@ TEST(blocks_that_ended_long_ago_take_no_room)
 }
 
 // While there are few, tables are kept roomy. What that took is not lost to the many.
-TEST(blocks_by_the_million_take_at_most_two_slots_each)
+static void live_many(uint64_t apart, uint64_t count, unsigned percent_most)
 {
-	enum { REGIONS = 1600, REGION = 1 << 16, APART = 48 };
 	struct blocks blocks = { 0 };
 	struct block ended;
 	uint64_t size;
 	bool added;
 
-	for (uint64_t at = 0; at < (uint64_t)REGIONS * REGION; at += APART)
-		blocks_put(&blocks, at, &added)->owner = (uint32_t)(at / APART + 1);
-	CHECK(blocks.slots <= blocks.count * 2);
-	for (uint64_t at = 0; at < (uint64_t)REGIONS * REGION; at += APART) {
+	for (uint64_t at = 0; at < count * apart; at += apart)
+		blocks_put(&blocks, at, &added)->owner = (uint32_t)(at / apart + 1);
+	CHECK(blocks.slots * 100 <= blocks.count * percent_most);
+	for (uint64_t at = 0; at < count * apart; at += apart) {
 		CHECK(blocks_take(&blocks, at, &ended, &size));
-		CHECK_EQ(at / APART + 1, ended.owner);
+		CHECK_EQ(at / apart + 1, ended.owner);
 	}
 	CHECK_EQ(0, blocks.count);
 	blocks_fini(&blocks);
+}
+
+TEST(blocks_by_the_million_take_at_most_two_slots_each)
+{
+	live_many(48, 2200000, 200);
+}
+
+// 1,024 in a region are more than seven eighths of 1,024 slots, and need no 2,048.
+TEST(blocks_a_power_of_two_apart_take_no_more_than_others)
+{
+	live_many(32, 4000000, 170);
+	live_many(64, 4000000, 170);
 }

@@ -6,9 +6,11 @@
 // and 0x126 + 4 is 10. What is side by side in the program is side by side here. The 64th part
 // keeps blocks apart that are 1 KiB or 4 KiB from each other, which would all have one home.
 //
-// A table that is seven eighths full (roomy: five) doubles, one of which an eighth is used
-// shrinks. Those that are given back are kept by size, chained through their own first bytes,
-// for the next region that needs one of that size, or a smaller one: then they are halved.
+// A table that is seven eighths full (roomy: five) grows, one of which an eighth is used shrinks.
+// It doubles, or where memory matters grows by steps: from 1,024 slots to 1,280, 1,536 and 2,048,
+// so that a region with a block in each 64 bytes does not pay for two slots each. Tables that are
+// given back are kept by size, chained through their own first bytes, for the next region that
+// needs one of that size, or a smaller one: then they are cut.
 #include "engine/replay/blocks.h"
 
 #include "base/mem.h"
@@ -25,6 +27,7 @@ enum {
 	FOLD = 6, // granules so far apart have homes side by side, see home_of
 	DIRECTORY_MIN = 16,
 	SLOTS_MIN = 4,
+	STEPS_MIN = 16, // from this capacity on there are steps between powers of two
 	SLOTS_KEPT = 8, // tables up to here stay with a region that is empty
 	SPARSE = 8,     // fewer blocks than a slot in so many: the table shrinks
 	FULL = 7,       // more blocks than so many of FULL_OF slots: it grows
@@ -32,6 +35,7 @@ enum {
 	ROOMY_MAX = 1 << 20, // blocks, up to which memory is no matter; then not until half as many
 	FULL_OF = 8,
 	SIZE_BITS = 64 - REGION_BITS,
+	CAPACITY_MAX = 2 << REGION_BITS,
 	PIECE_SLOTS_MIN = 64,
 	PIECE_SLOTS_MAX = 1 << 19,  // 8 MiB
 	MAPPED_SLOTS_MIN = 1 << 16, // from here on with large pages
@@ -39,8 +43,7 @@ enum {
 };
 
 // A table of the most capacity, for a region with a block at each address, has a size of its own.
-_Static_assert(2 << REGION_BITS < PIECE_SLOTS_MAX, "a piece has room for any table");
-_Static_assert(SLOTS_MIN << (BLOCKS_CLASSES - 1) == 2 << REGION_BITS, "a class for each capacity");
+_Static_assert(CAPACITY_MAX < PIECE_SLOTS_MAX, "a piece has room for any table");
 
 _Static_assert(REGION_BITS == 16, "as blocks_small and blocks_size have it");
 
@@ -51,7 +54,7 @@ struct blocks_region {
 	uint64_t key; // the addresses' upper bits, plus 1; 0: a free place of the directory
 	struct block *slots;
 	uint32_t count;
-	uint32_t capacity; // a power of two, or 0
+	uint32_t capacity; // a power of two, three or five times one, or 0
 };
 
 // A piece of memory that tables are cut from; its head takes as much room as some slots.
@@ -105,10 +108,41 @@ static void add_piece(struct blocks *blocks)
 	blocks->slots += slots;
 }
 
+// The largest capacity that a table may have, of at most so many slots: 4, 8, and 4, 5 or 6 times a
+// power of two from 16 on.
+static size_t capacity_within(size_t slots)
+{
+	unsigned part = 61 - (unsigned)__builtin_clzll(slots);
+	size_t parts = slots >> part;
+
+	ASSERT(slots >= SLOTS_MIN);
+	if (slots < STEPS_MIN)
+		return (size_t)4 << part;
+	return (parts < 6 ? parts : 6) << part;
+}
+
+// The next one. In steps: not twice as large, or the next power of two.
+static size_t capacity_after(size_t capacity, bool steps)
+{
+	unsigned part;
+
+	if (capacity == 0)
+		return SLOTS_MIN;
+	part = 61 - (unsigned)__builtin_clzll(capacity);
+	if (!steps || capacity < STEPS_MIN || capacity >> part == 6)
+		return (size_t)8 << part;
+	return capacity + ((size_t)1 << part);
+}
+
+// The number of a capacity, from 0.
 static unsigned class_of(size_t capacity)
 {
-	ASSERT(capacity >= SLOTS_MIN && (capacity & (capacity - 1)) == 0);
-	return (unsigned)__builtin_ctzll(capacity / SLOTS_MIN);
+	unsigned part = 61 - (unsigned)__builtin_clzll(capacity), class;
+
+	ASSERT(capacity == capacity_within(capacity));
+	class = capacity < STEPS_MIN ? part : 3 * part - 4 + ((unsigned)(capacity >> part) - 4);
+	ASSERT(class < BLOCKS_CLASSES);
+	return class;
 }
 
 // The first bytes of a free table lead to the next one.
@@ -120,20 +154,31 @@ static void free_table(struct blocks *blocks, struct block *table, size_t capaci
 	blocks->spare[class_of(capacity)] = table;
 }
 
-// One that was given back, or the first part of a larger one, whose other parts are given back.
+// Slots in a row that are no table: as few tables as they make.
+static void free_slots(struct blocks *blocks, struct block *slots, size_t count)
+{
+	while (count >= SLOTS_MIN) {
+		size_t capacity = capacity_within(count);
+
+		free_table(blocks, slots, capacity);
+		slots += capacity;
+		count -= capacity;
+	}
+}
+
+// One that was given back, or the first part of a larger one, whose rest is given back.
 static struct block *take_spare(struct blocks *blocks, size_t capacity)
 {
 	size_t size = capacity;
 	struct block *table;
 
-	while (class_of(size) < BLOCKS_CLASSES - 1 && !blocks->spare[class_of(size)])
-		size *= 2;
+	while (size < CAPACITY_MAX && !blocks->spare[class_of(size)])
+		size = capacity_after(size, true);
 	table = blocks->spare[class_of(size)];
 	if (!table)
 		return NULL;
 	memcpy(&blocks->spare[class_of(size)], table, sizeof table);
-	for (; size > capacity; size /= 2)
-		free_table(blocks, table + size / 2, size / 2);
+	free_slots(blocks, table + capacity, size - capacity);
 	return table;
 }
 
@@ -148,13 +193,7 @@ static struct block *new_table(struct blocks *blocks, size_t capacity)
 	}
 	while (blocks->fresh_slots < capacity) {
 		// What is left of a piece is for small tables.
-		while (blocks->fresh_slots >= SLOTS_MIN) {
-			size_t most = (size_t)1 << (63 - __builtin_clzll(blocks->fresh_slots));
-
-			free_table(blocks, blocks->fresh, most);
-			blocks->fresh += most;
-			blocks->fresh_slots -= most;
-		}
+		free_slots(blocks, blocks->fresh, blocks->fresh_slots);
 		add_piece(blocks);
 	}
 	table = blocks->fresh;
@@ -219,21 +258,38 @@ static void renew_directory(struct blocks *blocks)
 // share one.
 static inline size_t home_of(uint64_t low, size_t capacity)
 {
-	size_t granule = (size_t)(low >> GRANULE_BITS);
+	size_t granule = (size_t)(low >> GRANULE_BITS), place, parts;
+	unsigned part;
 
 	if (capacity > GRANULES)
 		return (size_t)(low * capacity >> REGION_BITS);
-	return (granule + (granule >> FOLD) + (low & ((1 << GRANULE_BITS) - 1))) & (capacity - 1);
+	place = granule + (granule >> FOLD) + (low & ((1 << GRANULE_BITS) - 1));
+	if (!(capacity & (capacity - 1)))
+		return place & (capacity - 1);
+	// Modulo 3 or 5 parts, each a power of two: neither takes a division.
+	part = (unsigned)__builtin_ctzll(capacity);
+	parts = capacity >> part == 3 ? (place >> part) % 3 : (place >> part) % 5;
+	return parts << part | (place & (((size_t)1 << part) - 1));
+}
+
+static inline size_t slot_after(size_t i, size_t capacity)
+{
+	return i + 1 == capacity ? 0 : i + 1;
+}
+
+// How many slots after `from`, in a row that begins again at its end.
+static inline size_t slots_between(size_t from, size_t i, size_t capacity)
+{
+	return i >= from ? i - from : i + capacity - from;
 }
 
 // The slot of a block, or the free one where it belongs. There is a free one.
 static inline struct block *probe(const struct blocks_region *region, uint64_t low)
 {
-	size_t mask = region->capacity - 1;
 	size_t i = home_of(low, region->capacity);
 
 	while (region->slots[i].owner != 0 && (region->slots[i].word & REGION_MASK) != low)
-		i = (i + 1) & mask;
+		i = slot_after(i, region->capacity);
 	return &region->slots[i];
 }
 
@@ -304,6 +360,12 @@ struct block *blocks_find(const struct blocks *blocks, uint64_t address)
 	return find(blocks, address, BLOCKS_NO_HINT, &region);
 }
 
+// Whether a table of this capacity has room for one block more, where memory matters.
+static bool fits(const struct blocks_region *region, size_t capacity)
+{
+	return (region->count + 1) * FULL_OF <= (uint32_t)capacity * FULL;
+}
+
 // Memory matters from here on: a table that is too large for what is in it becomes as small as that
 // allows. Those that become free are for the regions to come.
 static void tighten(struct blocks *blocks)
@@ -311,11 +373,10 @@ static void tighten(struct blocks *blocks)
 	blocks->tight = true;
 	for (size_t i = 0; i < blocks->capacity; i++) {
 		struct blocks_region *region = &blocks->regions[i];
-		size_t capacity = region->capacity;
+		size_t capacity = SLOTS_KEPT;
 
-		while (capacity > SLOTS_KEPT &&
-		       (region->count + 1) * FULL_OF <= (uint32_t)capacity / 2 * FULL)
-			capacity /= 2;
+		while (!fits(region, capacity))
+			capacity = capacity_after(capacity, true);
 		if (capacity < region->capacity)
 			resize(blocks, region, capacity);
 	}
@@ -323,7 +384,7 @@ static void tighten(struct blocks *blocks)
 
 // The region of an address, with room for one more block. The directory is at most three quarters
 // full. A region's table doubles from 4 slots on, at five eighths; where there are 1,048,576 blocks
-// or more and the table is not roomy, at seven.
+// or more and the table is not roomy, it grows at seven, by steps.
 static struct blocks_region *make_room(struct blocks *blocks, uint64_t address,
 				       struct blocks_hint hint)
 {
@@ -341,7 +402,7 @@ static struct blocks_region *make_room(struct blocks *blocks, uint64_t address,
 		tighten(blocks);
 	if ((region->count + 1) * FULL_OF >
 	    region->capacity * (uint32_t)(blocks->tight ? FULL : FULL_ROOMY))
-		resize(blocks, region, region->capacity ? region->capacity * (size_t)2 : SLOTS_MIN);
+		resize(blocks, region, capacity_after(region->capacity, blocks->tight));
 	return region;
 }
 
@@ -365,14 +426,15 @@ struct block *blocks_put_at(struct blocks *blocks, uint64_t address, struct bloc
 // to 3 (its home), then slot 5 to 4 (its home); a block in slot 6 with home 6 stays.
 static void remove_slot(struct blocks *blocks, struct blocks_region *region, struct block *slot)
 {
-	size_t mask = region->capacity - 1;
+	size_t capacity = region->capacity;
 	size_t gap = (size_t)(slot - region->slots);
 
-	for (size_t i = (gap + 1) & mask; region->slots[i].owner != 0; i = (i + 1) & mask) {
-		size_t wanted = home_of(region->slots[i].word & REGION_MASK, region->capacity);
+	for (size_t i = slot_after(gap, capacity); region->slots[i].owner != 0;
+	     i = slot_after(i, capacity)) {
+		size_t wanted = home_of(region->slots[i].word & REGION_MASK, capacity);
 
 		// It may move into the gap only if that is not before its home.
-		if (((i - wanted) & mask) < ((i - gap) & mask))
+		if (slots_between(wanted, i, capacity) < slots_between(gap, i, capacity))
 			continue;
 		region->slots[gap] = region->slots[i];
 		gap = i;
@@ -382,7 +444,7 @@ static void remove_slot(struct blocks *blocks, struct blocks_region *region, str
 	if (region->capacity <= SLOTS_KEPT || region->count >= region->capacity / SPARSE)
 		return;
 	if (region->count > 0) {
-		resize(blocks, region, region->capacity / 2);
+		resize(blocks, region, capacity_within(capacity / 2));
 		return;
 	}
 	free_table(blocks, region->slots, region->capacity);

@@ -29,7 +29,7 @@ struct block {
 	uint32_t owner; // the allocating thread + 1; 0 marks a free slot
 };
 
-enum { BLOCKS_CLASSES = 16 };
+enum { BLOCKS_CLASSES = 42 }; // capacities of tables
 
 struct blocks {
 	struct blocks_region *regions; // private, as all but count is
