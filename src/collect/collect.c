@@ -306,7 +306,7 @@ static void look(struct collector *collector)
 static void take_seen(struct collector *collector, struct image *image, bool looked)
 {
 	if (image->final && image->exited && !image->replaced && !image->end_placed &&
-	    !(image->pid_unsure && image->arrival->spare != NULL))
+	    !image->pid_unsure)
 		image_place_end(image, image->exited_ns);
 	if (looked)
 		image_decode(image);
@@ -403,12 +403,13 @@ static uint64_t pass(struct collector *collector)
 	collector->alone = true;
 	collector->sealed = collector->swept = false;
 	collector->looked = !collector->held;
+	// Before the notes are read: that of a fork was written before its child had a spare.
+	spares_pass(&process_list->spares, process_list);
 	if (collector->looked)
 		look(collector);
 	else
 		for (image = process_list->images; image != NULL; image = image->next)
 			image_read_notes(image);
-	spares_pass(&process_list->spares, process_list);
 	process_list_settle(process_list);
 	last_ns = process_list_known_ns(process_list);
 	for (image = process_list->images; image != NULL; image = image->next) {

@@ -221,3 +221,11 @@ void frame_map_detach(struct frame_map *map)
 	map->segment = NULL;
 	map->frames = NULL;
 }
+
+void frame_map_move(struct frame_map *map, const struct segment *segment,
+		    const struct segment_frame *frames)
+{
+	ASSERT(map->segment != NULL && segment != NULL);
+	map->segment = segment;
+	map->frames = frames;
+}

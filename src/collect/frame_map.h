@@ -89,6 +89,10 @@ void frame_map_inherit(struct frame_map *map, struct frame_map *parent, uint32_t
 // The segment goes away; what was looked up stays, and so does what a child may still inherit.
 void frame_map_detach(struct frame_map *map);
 
+// The segment is at another place from here on.
+void frame_map_move(struct frame_map *map, const struct segment *segment,
+		    const struct segment_frame *frames);
+
 // As frame_map_find; without a call where the frame was met before.
 static inline frame_id frame_map_get(struct frame_map *map, uint32_t id)
 {

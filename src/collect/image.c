@@ -68,6 +68,65 @@ static void free_events(struct image *image)
 	image->events_count = 0;
 }
 
+// Nothing writes to its segment any more. One that was looked for in vain had ended, if its number
+// was known.
+static bool is_surely_over(const struct image *image)
+{
+	return image->exited && (!image->pid_unsure || image->arrival->hello.pid != 0);
+}
+
+// Rings of `share` for the lanes that are read, mapped twice where the others are or where there
+// is no plain one. False: one cannot be mapped.
+static bool map_rings(const struct image *image, const struct share *share, const uint8_t **rings)
+{
+	for (uint32_t i = 0; i < image->streams_count; i++) {
+		const struct stream *stream = image->streams[i];
+
+		if (stream == NULL || (stream->ring == NULL && share_plain_ring(share, i) != NULL))
+			continue;
+		rings[i] = share_map_ring(share, i);
+		if (rings[i] == NULL)
+			return false;
+	}
+	return true;
+}
+
+// All that points into the spare points into the copy from then on.
+bool image_leave_spare(struct image *image)
+{
+	const uint8_t **rings;
+	struct share copy;
+	struct err err;
+
+	ASSERT(image->arrival->spare != NULL && !image->left_spare);
+	if (image->spares == NULL || !is_surely_over(image) ||
+	    !share_copy(&copy, &image->share, &err))
+		return false;
+	rings = mem_alloc(image->streams_count + 1, sizeof *rings);
+	image->left_spare = map_rings(image, &copy, rings);
+	for (uint32_t i = 0; i < image->streams_count; i++) {
+		struct stream *stream = image->streams[i];
+
+		if (!image->left_spare || stream == NULL) {
+			share_unmap_ring(rings[i], i);
+			continue;
+		}
+		share_unmap_ring(stream->ring, i);
+		stream->ring = rings[i];
+		stream->reader.ring = rings[i] != NULL ? rings[i] : share_plain_ring(&copy, i);
+	}
+	mem_free(rings);
+	if (!image->left_spare) {
+		share_close(&copy);
+		return false;
+	}
+	frame_map_move(&image->frames, copy.segment, copy.frames);
+	spares_release(image->spares, image->arrival->spare, true);
+	image->arrival->spare = NULL;
+	image->arrival->share = image->share = copy;
+	return true;
+}
+
 // What a late child may inherit stays: numbers of frames, modules and pools. Lanes, memory and
 // descriptors go.
 void image_close(struct image *image)
@@ -99,10 +158,7 @@ void image_close(struct image *image)
 	image->look_open = false;
 	MEM_FREE(image->exec.path, image->vfork_exec.path);
 	if (image->arrival->spare != NULL && image->spares != NULL) {
-		// One that was looked for in vain had ended, if its number was known.
-		spares_release(image->spares, image->arrival->spare,
-			       image->exited &&
-				       (!image->pid_unsure || image->arrival->hello.pid != 0));
+		spares_release(image->spares, image->arrival->spare, is_surely_over(image));
 		memset(&image->arrival->share, 0, sizeof image->arrival->share);
 	}
 	memset(&image->share, 0, sizeof image->share);
@@ -487,11 +543,6 @@ bool image_lanes_read_out(const struct image *image)
 			return false;
 	}
 	return image_lanes_drained(image);
-}
-
-bool image_read_out(const struct image *image)
-{
-	return image->events_waiting == 0 && image_lanes_read_out(image) && image_drained(image);
 }
 
 bool image_drained(const struct image *image)

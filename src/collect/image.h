@@ -39,16 +39,16 @@ struct image_event {
 	uint32_t tid;
 	uint32_t lane;
 	uint64_t head;
-	uint8_t note;         // enum trace_note_kind: a mark, a pause, its end; 0: a fork
-	char *name;           // the note's text; NULL: a fork
-	struct image *child;  // the fork's, once it has said hello
-	uint32_t waited;      // a child that was waited for, as the guest sees its pid; 0: none
-	uint32_t status;      // and how it ended, as wait has it
-	uint64_t deadline_ns; // how long the order is held for it; 0: not reached yet
-	uint64_t look_ns;     // when it is looked whether the child lives
-	bool gone;            // it does not, and its hello may be under way
-	bool failed;          // there is no child
-	bool passed;          // the order has gone on
+	uint8_t note;        // enum trace_note_kind: a mark, a pause, its end; 0: a fork
+	char *name;          // the note's text; NULL: a fork
+	struct image *child; // the fork's, once it has said hello
+	uint32_t waited;     // a child that was waited for, as the guest sees its pid; 0: none
+	uint32_t status;     // and how it ended, as wait has it
+	uint64_t held_ns;    // since when the order is held for it; 0: not reached yet
+	uint64_t look_ns;    // when it is looked whether the child lives
+	bool gone;           // it does not, and its hello may be under way
+	bool failed;         // there is no child
+	bool passed;         // the order has gone on
 };
 
 // The image said that its process is about to exec.
@@ -157,6 +157,7 @@ struct image {
 	bool replaced;   // another image of the process has said hello
 	bool end_placed; // the end is an item of lane 0
 	bool end_told;   // and is in the trace
+	bool left_spare; // its segment is a copy of the spare's that it had
 	bool final;      // over since before this pass: what is seen is all there is
 	uint64_t exited_ns;
 	bool waited;          // it ended in the order where its parent had waited for it
@@ -248,10 +249,12 @@ void image_place_end(struct image *image, uint64_t time_ns);
 // is, another program.
 bool image_is_there(const struct image *image);
 
-// Everything published has been delivered, also what no look has seen yet.
-bool image_read_out(const struct image *image);
+// Its process is over: another may have its spare, and what it wrote is copied. False: that cannot
+// be, or it may still be written to.
+bool image_leave_spare(struct image *image);
 
-// The same, but for what waits in the lane of notes: the end may be there already.
+// Everything published has been delivered, also what no look has seen yet, but for what waits in
+// the lane of notes: the end may be there already.
 bool image_lanes_read_out(const struct image *image);
 
 // Everything seen in the lanes of events has been delivered.

@@ -28,6 +28,7 @@
 enum {
 	ENDED_MAX = 64,                   // images whose numbers a late child may still inherit
 	FORK_WAIT_NS = 1000000000,        // for the hello of a child
+	FORK_HELD_NS = 50000000,          // and at least so long from when the order has come there
 	FORK_WAIT_STOPPED_NS = 100000000, // from the end of the recording on
 	FORK_LOOK_NS = 10000000,          // when it is first looked whether the child lives
 	STATUS_WAIT_NS = 300000000,       // for the launcher to say how its child ended
@@ -560,7 +561,7 @@ static bool child_is_gone(struct process_list *process_list, const struct image 
 		.context = process_list,
 	};
 
-	return !parent->pid_unsure && parent->share.segment != NULL &&
+	return !parent->pid_unsure && !parent->left_spare && parent->share.segment != NULL &&
 	       !peer_has_mapped(&wanted, parent->share.fd);
 }
 
@@ -602,15 +603,19 @@ static bool may_have_come(const struct process_list *process_list, const struct 
 // The order has come to a fork. False: wait for the child.
 //
 // Three outcomes: the child is there and begins; it will not come, or is not recorded; or it is
-// waited for, FORK_WAIT_NS at most. It is looked for ever more seldom, since that takes as long as
-// there are processes. What it sent before it ended is here in the pass after that.
+// waited for, until FORK_WAIT_NS after its fork, or after the last child that came: where many wait
+// for spares that others have for long, these times do not add up. It is looked for ever more
+// seldom, since that takes as long as there are processes. What it sent before it ended is here in
+// the pass after that.
 static bool pass_fork(struct process_list *process_list, const struct image *parent,
 		      struct image_event *event, uint64_t time_ns)
 {
 	uint64_t now_ns = tick_now(process_list->tick);
+	uint64_t since_ns = time_ns > process_list->came_ns ? time_ns : process_list->came_ns;
 
 	ASSERT(!event->passed);
 	if (event->child != NULL) {
+		process_list->came_ns = now_ns;
 		begin(process_list, event->child);
 		tell_start(event->child);
 		return true;
@@ -623,17 +628,17 @@ static bool pass_fork(struct process_list *process_list, const struct image *par
 		process_list->trace_builder->stillborn++;
 		return true;
 	}
-	if (event->deadline_ns == 0) {
-		event->deadline_ns = now_ns + FORK_WAIT_NS;
+	if (event->held_ns == 0) {
+		event->held_ns = now_ns;
 		event->look_ns = now_ns + FORK_LOOK_NS;
 	}
 	if (!event->gone && now_ns >= event->look_ns) {
 		event->gone = child_is_gone(process_list, parent, time_ns);
-		event->look_ns = 2 * now_ns + FORK_WAIT_NS - event->deadline_ns;
+		event->look_ns = now_ns + (now_ns - event->held_ns);
 		if (event->gone)
 			return false;
 	}
-	if (now_ns < event->deadline_ns)
+	if (now_ns < since_ns + FORK_WAIT_NS || now_ns < event->held_ns + FORK_HELD_NS)
 		return false;
 	process_list->trace_builder->forks_late++;
 	return true;
@@ -769,8 +774,7 @@ static bool find_status(struct process_list *process_list, struct image *image,
 		return true;
 	}
 	// Its parent is about to wait for it, or has, and the order has not come to that.
-	if (image->pid_unsure && image->arrival->spare != NULL &&
-	    process_list->parents[image->process] != TRACE_NONE)
+	if (image->pid_unsure && process_list->parents[image->process] != TRACE_NONE)
 		return tick_now(process_list->tick) - image->exited_ns > PARENT_WAIT_NS;
 	return (options->report_fd < 0 && options->tell == NULL) ||
 	       process_list->parents[image->process] != TRACE_NONE ||
@@ -930,20 +934,15 @@ void process_list_end(struct process_list *process_list, bool all)
 		give_up_awaited(process_list);
 }
 
-// While the order is held, a child with a spare may be over: its spare is needed by others, maybe
-// by the very child that is waited for.
+// Also of those whose own place comes later than what is waited for. Their ends have their places.
 void process_list_reap(struct process_list *process_list)
 {
-	struct image *image, *next;
+	struct image *const lists[] = { process_list->images, process_list->arrivals };
 
-	for (image = process_list->images; image != NULL; image = next) {
-		next = image->next;
-		if (image->arrival->spare == NULL || !image->exited || image->replaced ||
-		    (image->end_placed && !image->end_told) || !image_read_out(image))
-			continue;
-		image->final = true;
-		end_image(process_list, image, false);
-	}
+	for (size_t i = 0; i < 2; i++)
+		for (struct image *image = lists[i]; image != NULL; image = image->next)
+			if (image->arrival->spare != NULL && image->exited && !image->replaced)
+				image_leave_spare(image);
 }
 
 // Execs that were announced are waited for even when no process is there: between two images there

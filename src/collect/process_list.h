@@ -31,6 +31,7 @@ struct process_list {
 	struct map statuses;              // pid -> wait status + 1 as the launcher says
 	struct pending_exec pending_exec; // have not said hello yet
 	struct spares spares;
+	uint64_t came_ns;    // when the last child took the place of its fork
 	uint64_t awaited_ns; // since when there is nobody else; 0: there is
 	process_id *parents; // by process id
 	size_t parents_capacity;
@@ -93,8 +94,8 @@ bool process_list_special(void *context, struct stream *stream, const struct lan
 // End those whose last event is delivered. With `all`: everybody, as still running.
 void process_list_end(struct process_list *process_list, bool all);
 
-// The same while the order is held, of those whose spare a child may wait for that is waited for,
-// if all that they did is delivered: they have ended before it began.
+// While the order is held: who is over gives its spare back, since the child that is waited for may
+// be waiting for one.
 void process_list_reap(struct process_list *process_list);
 
 // Once a pass: tell of awaited processes that have ended.

@@ -37,6 +37,9 @@ void share_refuse(int fd);
 
 void share_close(struct share *share); // accepts { 0 } and a share that was closed
 
+// Linux: a segment of its own for what `from` has in its memory, which is not written to any more.
+bool share_copy(struct share *share, const struct share *from, struct err *err);
+
 // For share_open: the head of the segment, which is mapped at `base`; `bytes` is set.
 void share_begin(struct share *share, void *base, uint32_t image, uint32_t options,
 		 uint64_t sample_bytes, uint32_t collector_pid);

@@ -235,6 +235,44 @@ bool share_empty(struct share *share, uint32_t image)
 	return true;
 }
 
+// What is there from `at` on, up to `end`.
+static bool share_copy_part(const struct share *share, const struct share *from, off_t at,
+			    off_t end)
+{
+	enum { AT_ONCE = 64 << 10 };
+	char *bytes = mem_alloc(AT_ONCE, 1);
+	bool good = true;
+
+	for (ssize_t got; good && at < end; at += got) {
+		size_t wanted = end - at < AT_ONCE ? (size_t)(end - at) : AT_ONCE;
+
+		got = pread(from->fd, bytes, wanted, at);
+		good = got > 0 && pwrite(share->fd, bytes, (size_t)got, at) == got;
+	}
+	mem_free(bytes);
+	return good;
+}
+
+// Holes stay holes: what was never touched is not read.
+bool share_copy(struct share *share, const struct share *from, struct err *err)
+{
+	const struct segment *was = from->segment;
+	off_t at = 0, end;
+
+	if (!share_open(share, was->image, was->options, was->sample_bytes, err))
+		return false;
+	ASSERT(share->bytes == from->bytes);
+	while ((at = lseek(from->fd, at, SEEK_DATA)) >= 0) {
+		end = lseek(from->fd, at, SEEK_HOLE);
+		if (!share_copy_part(share, from, at, end)) {
+			share_close(share);
+			return err_set(err, ERR_IO, "cannot copy a segment");
+		}
+		at = end;
+	}
+	return true;
+}
+
 // A place of twice the size first, then both halves over it: nothing else can come between.
 const uint8_t *share_map_ring(const struct share *share, uint32_t lane)
 {

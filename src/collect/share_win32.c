@@ -110,6 +110,11 @@ void share_unmap_ring(const uint8_t *ring, uint32_t lane)
 	UnmapViewOfFile(ring + segment_ring_bytes(lane));
 }
 
+bool share_copy(struct share *, const struct share *, struct err *err)
+{
+	return err_set(err, ERR_IO, "there are no spares here");
+}
+
 // What is committed, as if all rings of the lanes that were used were full: the system does not say
 // what of a section is touched.
 uint64_t share_bytes(const struct share *share)

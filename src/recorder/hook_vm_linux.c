@@ -432,6 +432,23 @@ EXPORT int clone(int (*function)(void *), void *stack, int flags, void *argument
 	return real.clone(function, stack, flags, argument, a, b, c);
 }
 
+// enum kernel_lets: what the filter is known to let.
+static uint32_t hook_vm_find_lets(const void *filter)
+{
+	uint32_t lets = 0;
+
+	if (filter_lets(filter, __NR_getpid))
+		lets |= KERNEL_LETS_PID;
+	if (filter_lets(filter, __NR_access))
+		lets |= KERNEL_LETS_ACCESS;
+	if (filter_lets(filter, __NR_nanosleep))
+		lets |= KERNEL_LETS_SLEEP;
+	if (filter_lets(filter, KERNEL_NR_MMAP) && filter_lets(filter, __NR_mremap) &&
+	    filter_lets(filter, __NR_munmap))
+		lets |= KERNEL_LETS_MAP;
+	return lets;
+}
+
 // A system-call filter (seccomp) for this thread or all. From before it on no call of ours is made,
 // but, where they are let, that for the process's number, by which a vfork child is told from its
 // parent, and that for the recorder's file, before an exec in another root.
@@ -447,10 +464,8 @@ static COLD long hook_vm_filter(bool strict, long number, const long words[5])
 
 	if (!strict && !filter)
 		lets = kernel_let; // only asks whether there are filters, and changes nothing
-	if (!strict && filter_lets(filter, __NR_getpid))
-		lets |= KERNEL_LETS_PID;
-	if (!strict && filter_lets(filter, __NR_access))
-		lets |= KERNEL_LETS_ACCESS;
+	if (!strict)
+		lets |= hook_vm_find_lets(filter);
 	sealed = recording_seal(strict, lets);
 	result = kernel_pass(number, words[0], words[1], words[2], words[3], words[4]);
 	if (sealed)

@@ -126,6 +126,8 @@ enum kernel_seal {
 enum kernel_lets {
 	KERNEL_LETS_PID = 1 << 0,    // getpid
 	KERNEL_LETS_ACCESS = 1 << 1, // access, whether a file can be read
+	KERNEL_LETS_MAP = 1 << 2,    // mmap, mremap and munmap
+	KERNEL_LETS_SLEEP = 1 << 3,  // nanosleep
 };
 HIDDEN extern uint32_t kernel_sealed;        // enum kernel_seal; a forked child inherits it
 HIDDEN extern uint32_t kernel_pid;           // of this process, for when it cannot be asked for
@@ -136,6 +138,11 @@ HIDDEN extern __thread uint32_t kernel_slow; // depth of kernel_block_signals
 // kernel(number, arguments…): a call of our own. The arguments may be numbers or pointers; in a
 // sealed process they are not evaluated.
 #define kernel(...) (unlikely(kernel_sealed) ? -KERNEL_ENOSYS : kernel_pass(__VA_ARGS__))
+
+// The same, made in a sealed process, too, if its filters let these calls (enum kernel_lets).
+#define kernel_let_by(lets, ...)                                                     \
+	(unlikely(kernel_sealed && (kernel_let & (lets)) != (lets)) ? -KERNEL_ENOSYS \
+								    : kernel_pass(__VA_ARGS__))
 
 // kernel_pass(number, arguments…): made in any case: the program's own, passed on.
 #define kernel_pass(...)                                                                     \
@@ -363,15 +370,17 @@ static inline uint32_t kernel_process_id(void)
 
 enum { KERNEL_PAUSE_NS = 32 }; // of the processor, more or less
 
-// At least so long. In a sealed process the processor is kept busy instead, about so long.
+// At least so long. In a sealed process that may not sleep the processor is kept busy instead,
+// about so long.
 static inline void kernel_sleep_ns(long ns)
 {
 	long duration[2] = { ns / 1000000000, ns % 1000000000 };
 
-	if (likely(!kernel_sealed))
+	if (likely(!kernel_sealed) || kernel_let & KERNEL_LETS_SLEEP)
 		kernel_pass(__NR_nanosleep, duration, 0);
-	for (; unlikely(kernel_sealed) && ns > 0; ns -= KERNEL_PAUSE_NS)
-		__builtin_ia32_pause();
+	else
+		for (; ns > 0; ns -= KERNEL_PAUSE_NS)
+			__builtin_ia32_pause();
 }
 
 // CLOCK_MONOTONIC by system call, which takes some 100 ns or more: for slow paths only. 0 in a

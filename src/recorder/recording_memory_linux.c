@@ -191,24 +191,28 @@ void *recording_map_part(int fd, uint32_t part_at, size_t bytes)
 // Without a descriptor a part of the file is mapped again by way of a mapping that begins there: an
 // old size of 0 duplicates a shared one, at any length. So the second half of a ring is mapped with
 // a page more, and that page is where the next ring begins.
+//
+// A sealed child does it, too, where its filters let these calls.
 uint8_t *recording_map_ring_at(uint8_t **next, uint32_t lane, bool noted)
 {
 	size_t bytes = segment_ring_bytes(lane);
-	long at = kernel_map(0, bytes * 2 + KERNEL_PAGE, KERNEL_PROT_NONE,
-			     KERNEL_MAP_PRIVATE | KERNEL_MAP_ANONYMOUS | KERNEL_MAP_NORESERVE, -1,
-			     0);
+	long at = kernel_let_by(KERNEL_LETS_MAP, KERNEL_NR_MMAP, 0, bytes * 2 + KERNEL_PAGE,
+				KERNEL_PROT_NONE,
+				KERNEL_MAP_PRIVATE | KERNEL_MAP_ANONYMOUS | KERNEL_MAP_NORESERVE,
+				-1, 0);
 
 	if (kernel_failed(at))
 		return NULL;
 	// A ring is mapped twice in a row, so that a record that goes over its end is contiguous in
 	// memory. For example, with 64 KiB, byte 65,540 of the mapping is byte 4 of the ring.
 	for (size_t half = 0; half < 2; half++) {
-		long mapped = kernel(__NR_mremap, *next, 0, half ? bytes + KERNEL_PAGE : bytes,
-				     KERNEL_MREMAP_MAYMOVE | KERNEL_MREMAP_FIXED,
-				     at + (long)(half * bytes));
+		long mapped = kernel_let_by(KERNEL_LETS_MAP, __NR_mremap, *next, 0,
+					    half ? bytes + KERNEL_PAGE : bytes,
+					    KERNEL_MREMAP_MAYMOVE | KERNEL_MREMAP_FIXED,
+					    at + (long)(half * bytes));
 
 		if (kernel_failed(mapped)) {
-			kernel(__NR_munmap, at, bytes * 2 + KERNEL_PAGE);
+			kernel_let_by(KERNEL_LETS_MAP, __NR_munmap, at, bytes * 2 + KERNEL_PAGE);
 			return NULL;
 		}
 	}
@@ -287,7 +291,8 @@ bool recording_grow_frames(void)
 
 	if (state->frames_room >= SEGMENT_FRAMES_MAX)
 		return false;
-	at = kernel(__NR_mremap, state->frames, 0, bytes, KERNEL_MREMAP_MAYMOVE);
+	at = kernel_let_by(KERNEL_LETS_MAP, __NR_mremap, state->frames, 0, bytes,
+			   KERNEL_MREMAP_MAYMOVE);
 	if (kernel_failed(at))
 		return false;
 	vm_own((void *)at, bytes, false);

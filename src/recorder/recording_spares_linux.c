@@ -11,8 +11,10 @@
 // the process in /proc, and takes it for an arrival. Of the spares that the renderer inherits, its
 // own children can have some. It ends; the collector empties the segment and makes it FREE again.
 //
-// Under a filter a child makes no call at all. Then the rings of some spares are mapped before, and
-// the private part of its lanes are the pages of its parent's, which the kernel has wiped.
+// Under a filter a child makes no call but what that is known to let. So the rings of some spares
+// are mapped before, and the private part of its lanes are the pages of its parent's, which the
+// kernel has wiped. Where it lets mmap and mremap, as most do, a child maps rings itself, and there
+// are as many spares as elsewhere.
 #include "recorder/recording_own.h"
 
 #include "recorder/client.h"
@@ -24,7 +26,8 @@
 enum {
 	SPARES_MAX = 256,
 	SPARES_MANY = UINTPTR_MAX > UINT32_MAX ? 64 : 4, // children at one time, of one process
-	SPARES_FEW = 4,                                  // the same under a filter
+	SPARES_SEALED = 16,                              // the same under a filter
+	SPARES_FEW = 4, // the same under a filter that does not let them map rings
 	SPARES_NAP_NS = 1000000,
 	SPARES_NAPS = 3000, // that a child waits for one
 	SPARES_RINGS = 1 + RECORDING_SPARE_LANES,
@@ -122,7 +125,7 @@ void recording_expect_children(void)
 }
 
 // Before a filter is set: for four spares all rings that a child can need are mapped, since
-// afterwards no call can be made.
+// afterwards no call can be made, or by a later filter not any more.
 void recording_prepare_spares(void)
 {
 	uint32_t ready = 0;
@@ -132,7 +135,8 @@ void recording_prepare_spares(void)
 		return;
 	signals = kernel_block_signals();
 	recording_lock(&recording_state->lanes_lock);
-	recording_ask_spares(SPARES_FEW);
+	recording_ask_spares(kernel_let & KERNEL_LETS_MAP && !recording_is_limited() ? SPARES_SEALED
+										     : SPARES_FEW);
 	for (uint32_t i = 0; i < recording_spares_count && ready < SPARES_FEW; i++) {
 		struct recording_spare *spare = &recording_spares[i];
 		uint32_t lane = 0;
@@ -203,8 +207,14 @@ static bool recording_wear_spare(struct recording_state *state, struct recording
 	return state->notes_ring != NULL;
 }
 
-// HELD keeps others off while it is tried. Under a filter only a spare whose rings are all mapped
-// is of use.
+// Whether all that it needs is mapped, or can be.
+static bool recording_spare_is_of_use(const struct recording_spare *spare)
+{
+	return spare->page &&
+	       (!kernel_sealed || kernel_let & KERNEL_LETS_MAP || spare->rings[SPARES_RINGS - 1]);
+}
+
+// HELD keeps others off while it is tried.
 static bool recording_claim_spare(struct recording_state *state, struct segment_clock *clock)
 {
 	struct recording_spare *before = recording_spare;
@@ -213,7 +223,7 @@ static bool recording_claim_spare(struct recording_state *state, struct segment_
 		struct recording_spare *spare = &recording_spares[i];
 		uint32_t claim = SEGMENT_CLAIM_FREE;
 
-		if (!spare->page || (kernel_sealed && !spare->rings[SPARES_RINGS - 1]) ||
+		if (!recording_spare_is_of_use(spare) ||
 		    !__atomic_compare_exchange_n(&spare->segment->claim, &claim, SEGMENT_CLAIM_HELD,
 						 false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 			continue;

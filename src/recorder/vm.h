@@ -56,7 +56,8 @@ HIDDEN void vm_own(const void *start, size_t bytes, bool gone);
 // baseline is recorded: what was mapped before.
 HIDDEN void vm_begin(struct lane *lane);
 
-// Before the process is sealed (kernel.h): ask what cannot be asked later.
+// Before the process is sealed (kernel.h): ask what cannot be asked later, and say what was
+// mapped until now.
 HIDDEN void vm_seal(void);
 
 // The process is about to end, by a call that runs no destructors: a last look at its memory.

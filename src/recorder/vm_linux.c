@@ -443,9 +443,13 @@ static long vm_mremap(const struct vm_ask *ask)
 
 static long vm_break; // where it was last
 
-// Before a filter that may forbid brk(0): where the break is has to be known without asking.
+// Before a filter that may forbid brk(0): where the break is has to be known without asking. What
+// was mapped for the time under it is said now; the program may make no more calls that would.
 void vm_seal(void)
 {
+	struct vm_write_door door = vm_write_enter();
+
+	vm_write_leave(&door);
 	vm_break = kernel(__NR_brk, 0);
 }
 
