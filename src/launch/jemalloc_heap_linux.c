@@ -57,8 +57,9 @@ struct jemalloc_heap_walk {
 	size_t gigabytes_count;
 	const uint64_t *root; // in `data`
 	uint64_t *leaf;
-	struct map unused; // blocks that are put aside, and where threads note these
-	uint64_t last;     // the extent that was looked at
+	struct map unused;      // blocks that are put aside, and where threads note these
+	uint64_t last;          // the extent that was looked at
+	size_t extents, moving; // in use; of these such as contradict the tree
 	const char *why;
 };
 
@@ -287,11 +288,12 @@ static bool jemalloc_heap_find_root(struct jemalloc_heap_walk *walk)
 
 // ---- What is in it ------------------------------------------------------------------------------
 
-// The extent's own count of free regions must agree with its bits.
+// The extent's own count of free regions must agree with its bits; else none of it is added.
 static bool jemalloc_heap_add_slab(struct jemalloc_heap_walk *walk,
 				   const struct jemalloc_heap_extent *extent, uint64_t size)
 {
 	uint64_t regions = (extent->size & ~(JEMALLOC_HEAP_PAGE - 1)) / size, free = 0;
+	size_t from = walk->heap->count;
 
 	if (regions > JEMALLOC_HEAP_REGIONS_MAX)
 		return false;
@@ -301,7 +303,11 @@ static bool jemalloc_heap_add_slab(struct jemalloc_heap_walk *walk,
 		else
 			glibc_heap_add(walk->heap, extent->address + i * size, size);
 	}
-	return free == (extent->bits >> 28 & 0x3ff);
+	if (free != (extent->bits >> 28 & 0x3ff)) {
+		walk->heap->count = from;
+		return false;
+	}
+	return true;
 }
 
 // An element of a leaf that says that its page is used. That of the last page of an extent that is
@@ -318,6 +324,7 @@ static bool jemalloc_heap_add_extent(struct jemalloc_heap_walk *walk, uint64_t e
 	walk->last = element & JEMALLOC_HEAP_ADDRESS;
 	if (szind >= JEMALLOC_HEAP_SIZES)
 		return true; // none of its blocks
+	walk->extents++;
 	if (!jemalloc_heap_read_extent(walk, element, &extent) ||
 	    (extent.address & ~(JEMALLOC_HEAP_PAGE - 1)) != page || (extent.bits >> 17 & 7) != 0 ||
 	    (extent.bits >> 20 & 0xff) != szind || (extent.bits >> 12 & 1) != slab ||
@@ -326,6 +333,22 @@ static bool jemalloc_heap_add_extent(struct jemalloc_heap_walk *walk, uint64_t e
 	if (slab)
 		return jemalloc_heap_add_slab(walk, &extent, jemalloc_heap_size(szind));
 	glibc_heap_add(walk->heap, extent.address, jemalloc_heap_size(szind));
+	return true;
+}
+
+// An extent that a thread was just changing, when it was stopped, does not agree with the tree: its
+// blocks alone are left out, and it is counted. More than half of all would mean that the layout is
+// another.
+static bool jemalloc_heap_allow_moving(struct jemalloc_heap_walk *walk)
+{
+	ASSERT(walk->moving <= walk->extents);
+	if (walk->moving > walk->extents / 2)
+		return jemalloc_heap_fail(walk, "has extents that contradict its tree");
+	if (walk->moving > 0)
+		str_format(&walk->heap->but,
+			   "%s%zu of %zu extents of jemalloc contradict its tree, and their blocks "
+			   "are left out (a thread was changing them)",
+			   walk->heap->but.length ? ", and " : "", walk->moving, walk->extents);
 	return true;
 }
 
@@ -345,8 +368,7 @@ static bool jemalloc_heap_walk_tree(struct jemalloc_heap_walk *walk)
 			    !jemalloc_heap_add_extent(walk, element,
 						      gigabyte << JEMALLOC_HEAP_LEAF_SHIFT |
 							      i << JEMALLOC_HEAP_PAGE_SHIFT))
-				return jemalloc_heap_fail(
-					walk, "has an extent that contradicts its tree");
+				walk->moving++;
 		}
 	}
 	return true;
@@ -488,7 +510,7 @@ void jemalloc_heap_read(struct glibc_heap *heap, const struct objects *objects,
 			jemalloc_heap_fail(walk, "has a layout of 32 bits, which is not known");
 		else if (jemalloc_heap_read_data(walk) && jemalloc_heap_find_root(walk) &&
 			 jemalloc_heap_walk_tree(walk) && jemalloc_heap_walk_threads(walk) &&
-			 jemalloc_heap_sift(walk, from))
+			 jemalloc_heap_sift(walk, from) && jemalloc_heap_allow_moving(walk))
 			str_add(&heap->with, ", jemalloc");
 		str_add(&other, "5.3.0");
 	}

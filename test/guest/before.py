@@ -533,6 +533,16 @@ def blocks_that_are_put_aside_and_free_are_left_out_alone():
 
 
 @test
+def an_extent_of_jemalloc_that_is_being_changed_is_left_out_alone():
+    """One in a dozen stops finds a thread that sleeps there; all blocks were left out."""
+    moving = "of jemalloc contradict its tree, and their blocks are left out"
+    said = attach_within_jemalloc(120, moving, BLOCKS_NAP="500")[-1]
+    check(re.search(r"\b1 of \d+ extents " + moving, said), said)
+    read = re.search(r"while its ([\d,]+) blocks were read", said)
+    check(read and int(read.group(1).replace(",", "")) > 1000, said)
+
+
+@test
 def a_thread_in_a_signal_handler_that_has_interrupted_malloc_is_waited_for():
     running = Running([program("attached"), "1", "100", "signals"], LD_PRELOAD="").ready()
     attach_again(running, 5)
