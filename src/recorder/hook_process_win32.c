@@ -196,14 +196,19 @@ NT_CALL nt_status hook_NtResumeProcess(void *process)
 	return patch_real.NtResumeProcess(process);
 }
 
-// The first thread that runs makes a process ready, whichever it is.
+// The first thread that runs makes a process ready, whichever it is. A thread's first call on a
+// heap is made by the loader, which holds its lock: what takes long there is done before, for a
+// thread that is ended meanwhile (TerminateThread) holds that lock for good.
 NT_CALL nt_status hook_NtCreateThreadEx(void **thread, uint32_t access, void *object, void *process,
 					void *start, void *argument, uint32_t flags,
 					uintptr_t zero_bits, size_t stack_commit,
 					size_t stack_reserve, void *attributes)
 {
+	kernel_need_stack(HOOK_FRAME);
 	if (unlikely(process != NT_SELF && hook_looks()))
 		hook_let_run(hook_pid_of(process));
+	else if (process == NT_SELF && recording_phase() == RECORDING_ON)
+		lane_make_ready();
 	return patch_real.NtCreateThreadEx(thread, access, object, process, start, argument, flags,
 					   zero_bits, stack_commit, stack_reserve, attributes);
 }
@@ -223,16 +228,19 @@ NT_CALL nt_status hook_NtTerminateProcess(void *process, int32_t status)
 }
 
 // A thread that gives itself a name. Of what is given to others the collector hears later, if they
-// live long enough.
+// live long enough, or they ask themselves, where they have had no call yet.
 NT_CALL nt_status hook_NtSetInformationThread(void *thread, uint32_t what, const void *in,
 					      uint32_t size)
 {
-	nt_status status = patch_real.NtSetInformationThread(thread, what, in, size);
 	const struct nt_text *text = in;
 	char name[HOOK_NAME_BYTES];
+	bool own = thread == NT_THIS_THREAD && recording_phase() == RECORDING_ON;
+	nt_status status;
 
-	if (status < 0 || what != NT_THREAD_NAME || thread != NT_THIS_THREAD ||
-	    recording_phase() != RECORDING_ON)
+	if (what == NT_THREAD_NAME && !own)
+		__atomic_store_n(&kernel_names_given, true, __ATOMIC_RELEASE);
+	status = patch_real.NtSetInformationThread(thread, what, in, size);
+	if (status < 0 || what != NT_THREAD_NAME || !own)
 		return status;
 	utf_decode(text->text, text->bytes / 2, name, sizeof(name));
 	client_name_thread(name);

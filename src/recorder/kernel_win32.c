@@ -142,6 +142,8 @@ bool kernel_lock_is_left(int word)
 	       !kernel_thread_lives(kernel_process_id(), (uint32_t)word);
 }
 
+_Atomic bool kernel_names_given;
+
 void kernel_thread_name(char name[16])
 {
 	struct {
@@ -150,6 +152,8 @@ void kernel_thread_name(char name[16])
 	} said;
 
 	name[0] = 0;
+	if (!__atomic_load_n(&kernel_names_given, __ATOMIC_ACQUIRE))
+		return;
 	if (NtQueryInformationThread(NT_THIS_THREAD, NT_THREAD_NAME, &said, sizeof(said), NULL) < 0)
 		return;
 	utf_decode(said.text.text, said.text.bytes / 2, name, 16);

@@ -135,8 +135,10 @@ HIDDEN void *kernel_pages(size_t bytes);
 HIDDEN void kernel_wake(_Atomic uint32_t *word);
 
 // The calling thread's name in UTF-8, with a NUL, cut where it is too long; empty: it has none yet,
-// or the system is older than Windows 10.
+// or the system is older than Windows 10. Most threads ask in the loader, whose lock they hold: so
+// the system is asked only once kernel_names_given says that a thread may have one.
 HIDDEN void kernel_thread_name(char name[16]);
+HIDDEN extern _Atomic bool kernel_names_given; // to another thread, or before we recorded
 
 // Whether the page can be read. On the calling thread's own stack that costs nothing, elsewhere a
 // system call. A guard page counts as one that cannot: to touch it would change it.

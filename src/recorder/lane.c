@@ -117,10 +117,20 @@ static bool lane_holder_lives(const struct lane *lane, uint32_t mine)
 	return kernel_thread_lives(recording_state->pid, lane->tid);
 }
 
+// Under lanes_lock. The place is written before it counts: the thread may be ended in between.
+static void lane_push_free(uint32_t id)
+{
+	struct recording_state *state = recording_state;
+
+	state->free_lanes[state->free_count] = (uint16_t)id;
+	__atomic_store_n(&state->free_count, state->free_count + 1, __ATOMIC_RELEASE);
+}
+
 // Collect the lanes of threads that have ended.
 //
-// A lane whose `limit` is 0 was in use when its thread ended (killed in a hook, say): it is not
-// taken over. The collector reads it as far as it was published.
+// A lane whose `limit` is 0 was in use when its thread ended (killed in a hook, say): unless that
+// was before its first record, it is not taken over. The collector reads it as far as it was
+// published.
 static void lane_find_dead(uint32_t mine)
 {
 	struct recording_state *state = recording_state;
@@ -130,12 +140,13 @@ static void lane_find_dead(uint32_t mine)
 
 		if (!lane || !lane->tid || lane_holder_lives(lane, mine))
 			continue;
-		lane->tid = 0;
+		// One that was left in the midst of an event has no state to go on with; one of
+		// which nothing was published yet begins as new.
+		if (lane->limit || !lane->head)
+			lane_push_free(id);
 		lane->inner = NULL;
+		__atomic_store_n(&lane->tid, 0, __ATOMIC_RELEASE);
 		__atomic_store_n(&lane->shared->tid, 0, __ATOMIC_RELEASE);
-		// One that was left in the midst of an event has no state to go on with.
-		if (lane->limit)
-			state->free_lanes[state->free_count++] = (uint16_t)id;
 	}
 }
 
@@ -199,8 +210,13 @@ static struct lane *lane_take(uint32_t tid)
 		// Few have died: grow before looking again, so that a thread's start stays cheap.
 		next_search = state->free_count * 4 >= used ? used : used + used / 2;
 	}
-	if (state->free_count)
-		return state->lanes[state->free_lanes[--state->free_count]];
+	if (state->free_count) {
+		lane = state->lanes[state->free_lanes[state->free_count - 1]];
+		// First: else it would be lost if this thread were ended in between.
+		__atomic_store_n(&lane->tid, tid, __ATOMIC_RELAXED);
+		__atomic_store_n(&state->free_count, state->free_count - 1, __ATOMIC_RELEASE);
+		return lane;
+	}
 	if (kernel_sealed)
 		return lane_refuse(SEGMENT_NO_LANE_SEALED);
 	if (state->lanes_count >= recording_lanes_max())
@@ -208,6 +224,7 @@ static struct lane *lane_take(uint32_t tid)
 	lane = lane_create(state->lanes_count);
 	if (!lane)
 		return lane_refuse(SEGMENT_NO_LANE_MEMORY);
+	lane->tid = tid;
 	state->lanes_count++;
 	__atomic_store_n(&state->segment->lanes_count, state->lanes_count, __ATOMIC_RELEASE);
 	return lane;
@@ -228,10 +245,24 @@ void lane_prepare(bool strict, uint32_t spare)
 	       lane_create(state->lanes_count))
 		state->lanes_count++;
 	for (uint32_t id = state->lanes_count; id-- > first;) // large ones are taken first
-		state->free_lanes[state->free_count++] = (uint16_t)id;
+		lane_push_free(id);
 	__atomic_store_n(&state->segment->lanes_count, state->lanes_count, __ATOMIC_RELEASE);
 	if (strict)
 		clock_forbid();
+	recording_unlock(&state->lanes_lock);
+	kernel_restore_signals(signals);
+}
+
+void lane_make_ready(void)
+{
+	struct recording_state *state = recording_state;
+	uint64_t signals = kernel_block_signals();
+	struct lane *lane;
+
+	recording_lock(&state->lanes_lock);
+	lane = state->free_count ? NULL : lane_take(kernel_thread_id());
+	if (lane)
+		lane_push_free((uint32_t)lane->id);
 	recording_unlock(&state->lanes_lock);
 	kernel_restore_signals(signals);
 }

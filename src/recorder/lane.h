@@ -167,6 +167,10 @@ HIDDEN struct lane *lane_enter_slow(struct lane *lane);
 // memory. `strict`: the processor's counter cannot be read either.
 HIDDEN void lane_prepare(bool strict, uint32_t spare);
 
+// Before the caller begins a thread: a lane is ready for it, if there is one more. What its first
+// event would do else (a ring is mapped) is done here. It may be a dead thread's.
+HIDDEN void lane_make_ready(void);
+
 // In a forked child: the thread has no lane yet, whatever it had in its parent.
 HIDDEN void lane_forget(void);
 

@@ -73,6 +73,7 @@ static void main_begin(struct invite *invite, uint8_t *module)
 	patch_own = (struct patch_range){ (uintptr_t)module, bytes };
 	recording_note_own(module, bytes);
 	recording_note_own(invite, INVITE_BYTES);
+	kernel_names_given = !invite->import_at; // else no thread has run yet
 	if (!recording_accept(invite)) {
 		__atomic_store_n(&invite->state, INVITE_REFUSED, __ATOMIC_RELEASE);
 		return;

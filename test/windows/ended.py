@@ -28,6 +28,15 @@ def run(*arguments):
                        *arguments, prefix="prefix", seconds=120, text=True)
 
 
+def ready_before(bits):
+    """A thread's first call is the loader's, which holds its lock: who is ended there holds it for good."""
+    done = run("ready")
+    found = [tuple(map(int, row)) for row in re.findall(r"mapped (\d+) (\d+) (\d+)", done.stdout)]
+    check(f"{bits} bits: what a thread's events need is mapped by who makes the thread, {found}",
+          len(found) == 3 and all(before < made == ran for before, made, ran in found), done)
+    equal(0, ask("info", "ended.tide")["events"]["lost"], f"{bits} bits: and nothing is lost")
+
+
 libwin.begin_prefix()
 for BITS in libwin.WIDTHS:
     libwin.cross_compile(BITS, "ended.exe", PROGRAM)
@@ -39,6 +48,7 @@ for BITS in libwin.WIDTHS:
     equal(5000, TOTAL["count"], f"{BITS} bits: all that later threads allocate is recorded")
     equal(0, ask("report", "ended.tide")["heap"]["failed"], f"{BITS} bits: no call is said to have failed")
     finds_stack(f"{BITS} bits", DONE)
+    ready_before(BITS)
     if BITS == 64:
         finds_stack("beside 34,500 reservations", run("none", "34500"))
 libwin.end_prefix()

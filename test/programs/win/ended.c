@@ -2,9 +2,11 @@
 // program goes on. It is safe: each thread has a heap of its own, without a lock, and is ended only
 // where it is in code of the recorder's DLL (the first argument) or in that of the heap, so that it
 // holds nothing of the system's. The second argument: reservations of a page that are made before
-// the last thread.
+// the last thread. With "ready" alone: how much of shared memory is mapped before a thread is made,
+// while it waits to begin, and when it has ended.
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <windows.h>
 
 enum {
@@ -146,6 +148,40 @@ static int rounds(int count, LPTHREAD_START_ROUTINE start, DWORD64 low, DWORD64 
 	return ended;
 }
 
+static DWORD WINAPI nothing(void *given)
+{
+	return given != NULL;
+}
+
+// What is a section's, in KiB.
+static unsigned mapped(void)
+{
+	MEMORY_BASIC_INFORMATION region;
+	size_t bytes = 0;
+
+	for (char *at = NULL; VirtualQuery(at, &region, sizeof(region));
+	     at = (char *)region.BaseAddress + region.RegionSize)
+		bytes += region.State != MEM_FREE && region.Type == MEM_MAPPED ? region.RegionSize
+									       : 0;
+	return (unsigned)(bytes >> 10);
+}
+
+static int ready(void)
+{
+	HANDLE thread;
+
+	for (int i = 0; i < 3; i++) {
+		unsigned before = mapped(), made;
+
+		thread = CreateThread(NULL, 0, nothing, NULL, CREATE_SUSPENDED, NULL);
+		made = mapped();
+		ResumeThread(thread);
+		WaitForSingleObject(thread, INFINITE);
+		printf("mapped %u %u %u\n", before, made, mapped());
+	}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	HMODULE recorder = argc > 1 ? GetModuleHandleA(argv[1]) : NULL;
@@ -154,6 +190,8 @@ int main(int argc, char **argv)
 	HANDLE threads[THREADS];
 	void *stack = NULL;
 
+	if (argc > 1 && !strcmp(argv[1], "ready"))
+		return ready();
 	shared = HeapCreate(0, 0, 0);
 	if (recorder) {
 		const IMAGE_DOS_HEADER *dos = (const void *)recorder;
