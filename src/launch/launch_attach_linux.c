@@ -71,10 +71,14 @@ static void launch_note_stood(const struct launch *launch, struct str *stood)
 	if (figures->load_ns)
 		str_format(stood, "%s for %s while it loaded the recorder",
 			   many ? ", one of them" : ",", STR_DURATION(figures->load_ns));
-	if (figures->walk_ns)
+	// None: it has not begun to allocate, or its allocator is one whose blocks are not known.
+	if (figures->walk_ns && launch->before_count > 0)
 		str_format(stood, ", and%s for %s while its %s blocks were read",
 			   many ? " all" : "", STR_DURATION(figures->walk_ns),
 			   STR_COUNT(launch->before_count));
+	else if (figures->walk_ns)
+		str_format(stood, ", and%s for %s while blocks were looked for, and none found",
+			   many ? " all" : "", STR_DURATION(figures->walk_ns));
 }
 
 static void launch_tell_attached(const struct launch *launch)

@@ -33,6 +33,12 @@ static void keep_message(struct info *info, const char *before, const char *text
 	}
 }
 
+// One of an attached process: the report says the same above its figures.
+static void keep_caution(void *context, const char *text)
+{
+	keep_message(context, "", text);
+}
+
 // A loss of events is counted by its note where the recording has no end that says it all.
 static void take_note(struct info *info, const struct trace_note *note)
 {
@@ -143,6 +149,7 @@ static void count_items(struct info *info, struct reader *reader, enum progress_
 	cautions_add_unlisted(reader, space_all(space), &text);
 	if (text.length)
 		keep_message(info, "", text.text);
+	cautions_tell_attached(reader, keep_caution, info);
 	str_fini(&text);
 	space_free(space);
 	info->process_events = mem_alloc(reader_processes_count(reader) + 1u, sizeof(uint64_t));

@@ -400,6 +400,9 @@ def an_allocator_without_a_name_is_said_by_its_file():
     warning, = [line for line in report()["trace"]["warnings"] if "had before" in line or "blocks before" in line]
     equal(f"process {running.pid} was attached to while it ran: it had no blocks before with glibc; "
           "what it had before with the allocator of libbump.so is in no figure", warning, "the warning")
+    check("while blocks were looked for, and none found" in ended.err and "blocks were read" not in ended.err, ended.err)
+    said = run([TIDEMARK, "info", "t.tide"])
+    check(warning in " ".join(said.out.split()), said.out)
     running.end(7)
 
 

@@ -114,8 +114,8 @@ static void tell_not_read(struct str *text, const struct trace_process *process)
 
 // A line for each such process. Without `before` what it had is unknown; with it, what other
 // allocators of it had still is.
-static void tell_attached(const struct reader *reader,
-			  void (*tell)(void *context, const char *text), void *context)
+void cautions_tell_attached(const struct reader *reader,
+			    void (*tell)(void *context, const char *text), void *context)
 {
 	struct str text = { 0 };
 
@@ -260,7 +260,7 @@ void cautions_tell_origin(const struct reader *reader,
 			  void (*tell)(void *context, const char *text), void *context)
 {
 	tell_pauses(reader, tell, context);
-	tell_attached(reader, tell, context);
+	cautions_tell_attached(reader, tell, context);
 	tell_import(reader_info(reader), tell, context);
 	tell_trimmed(reader, tell, context);
 }

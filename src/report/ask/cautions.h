@@ -22,6 +22,10 @@ void cautions_tell(const struct reader *reader, bool scaled,
 void cautions_tell_origin(const struct reader *reader,
 			  void (*tell)(void *context, const char *text), void *context);
 
+// Of these, what was there before in each process that was attached to, and is known or not.
+void cautions_tell_attached(const struct reader *reader,
+			    void (*tell)(void *context, const char *text), void *context);
+
 // How much of so much time each call was recorded, and not samples.
 uint64_t cautions_exact_ns(const struct reader *reader, uint64_t duration_ns);
 
