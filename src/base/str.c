@@ -280,6 +280,33 @@ const char *str_duration(uint64_t duration_ns, char out[static 24])
 	return out;
 }
 
+const char *str_time(uint64_t time_ns, char out[static 24])
+{
+	static const struct {
+		uint64_t unit_ns;
+		int decimals;
+		const char *name;
+	} units[] = { { 1000000000, 9, "s" }, { 1000000, 6, "ms" }, { 1000, 3, "us" } };
+	size_t i = 0;
+	int length;
+
+	while (i < sizeof units / sizeof *units && time_ns < units[i].unit_ns)
+		i++;
+	if (i == sizeof units / sizeof *units) {
+		snprintf(out, 24, "%dns", (int)time_ns);
+		return out;
+	}
+	length = snprintf(out, 24, "%" PRIu64 ".%0*" PRIu64, time_ns / units[i].unit_ns,
+			  units[i].decimals, time_ns % units[i].unit_ns);
+	ASSERT(length > units[i].decimals && length < 24 - 2);
+	// 15.300000 -> 15.3, and 15.000000 -> 15
+	while (out[length - 1] == '0')
+		length--;
+	length -= out[length - 1] == '.';
+	memcpy(out + length, units[i].name, strlen(units[i].name) + 1);
+	return out;
+}
+
 // Digits at *at into *value and past them. False without a digit, or where they do not fit.
 static bool take_digits(const char **at, uint64_t *value)
 {

@@ -69,10 +69,15 @@ const char *str_count(uint64_t count, char out[static 28]);
 // 1234567890 ns -> "1.235 s"; picks ns, us, ms, s, min. At most 24 bytes with the NUL.
 const char *str_duration(uint64_t duration_ns, char out[static 24]);
 
+// 15300000 ns -> "15.3ms", exactly and in one word, as --from takes it. At most 24 bytes with the
+// NUL.
+const char *str_time(uint64_t time_ns, char out[static 24]);
+
 // The same, in memory of the block around the call.
 #define STR_BYTES(bytes) str_bytes(bytes, (char[16]){ 0 })
 #define STR_COUNT(count) str_count(count, (char[28]){ 0 })
 #define STR_DURATION(duration_ns) str_duration(duration_ns, (char[24]){ 0 })
+#define STR_TIME(time_ns) str_time(time_ns, (char[24]){ 0 })
 
 // "12", "64K", "1.5MiB", "2G" -> bytes. False when it is not a size. Units are powers of 1,024, in
 // upper or lower case; a fraction needs one, and has nine digits at most.

@@ -139,6 +139,7 @@ def the_command_of_a_peak_shows_its_rise():
     big = trace.alloc(5 * SECOND, stack("export"), 8 * MIB)
     trace.free(5 * SECOND + 8000, big)
     [peak] = found(trace, "peak", end_us=10 * SECOND)
+    check(re.search(r" --from [0-9.]+m?s --to [0-9.]+m?s", peak["command"]), peak["command"])
     shown = run(*peak["command"].split()).stdout
     check("heap: 1.0 MiB at the beginning, peak 9.0 MiB" in shown, shown)
     spikes = shown.split("SPIKES")[1].split("HILLS")[0]

@@ -206,6 +206,17 @@ TEST(str_add_shell_quotes_what_a_shell_would_read_otherwise)
 	}
 }
 
+TEST(str_time_is_exact_and_one_word)
+{
+	CHECK_STR("0ns", STR_TIME(0));
+	CHECK_STR("999ns", STR_TIME(999));
+	CHECK_STR("1us", STR_TIME(1000));
+	CHECK_STR("15.3ms", STR_TIME(15300000));
+	CHECK_STR("1.000000001s", STR_TIME(1000000001));
+	CHECK_STR("100s", STR_TIME(100000000000));
+	CHECK_STR("18446744073.709551615s", STR_TIME(UINT64_MAX));
+}
+
 TEST(str_nearest_suggests_what_was_probably_meant)
 {
 	CHECK_STR("record", str_nearest("recrod", commands));

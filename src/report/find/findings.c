@@ -564,8 +564,8 @@ void findings_command(const struct findings *findings, struct finding *finding, 
 	str_format(&text, "%s ", verb);
 	str_add_shell(&text, findings->path);
 	if (window && (finding->from_ns > 0 || finding->to_ns < findings->asked->duration_ns))
-		str_format(&text, " --from %" PRIu64 "ns --to %" PRIu64 "ns", finding->from_ns,
-			   finding->to_ns);
+		str_format(&text, " --from %s --to %s", STR_TIME(finding->from_ns),
+			   STR_TIME(finding->to_ns));
 	finding->process_at = finding->process_length = 0;
 	if (reader_processes_count(findings->asked->reader) > 1 && !finding->of_several) {
 		finding->process_at = text.length;

@@ -325,8 +325,7 @@ static bool read_pages(struct findings *findings, const struct findings_kind *ki
 
 		if (left)
 			pages_then_fini(then);
-		snprintf(then->at, sizeof then->at, "%" PRIu64 "ns",
-			 findings_last_part(process) - 1);
+		str_time(findings_last_part(process) - 1, then->at);
 		left = pages_then_init(findings, then);
 	}
 	if (!left)
