@@ -167,10 +167,14 @@ static bool record_overhead(struct record *record, const struct record_option *)
 
 static bool record_pid(struct record *record, const struct record_option *)
 {
+	const char *word = record->args.value;
 	uint64_t pid;
 
-	if (!args_count(&record->args, &pid))
-		return false;
+	if (!str_parse_count(word, &pid))
+		return args_mistake(&record->args,
+				    "-p needs the number of a process, not '%s' (pgrep -f says "
+				    "which numbers a program has)",
+				    word);
 	if (pid == 0 || pid > INT32_MAX)
 		return args_mistake(&record->args, "'%s' is not a process id", record->args.value);
 	record->launch.attach_pid = (uint32_t)pid;
@@ -545,6 +549,19 @@ static bool record_take(struct record *record, const struct record_option *optio
 	return true;
 }
 
+// What follows the program is the program's. An output that was meant for us would be missed only
+// when all has run.
+static void record_warn_of_output(char *const *words)
+{
+	for (; words[0] && words[1]; words++)
+		if ((strcmp(words[0], "-o") == 0 || strcmp(words[0], "--output") == 0) &&
+		    str_ends_with(words[1], ".tide"))
+			args_warn(&cmd_record,
+				  "%s %s comes after the program, which gets it: options of record "
+				  "come before it",
+				  words[0], words[1]);
+}
+
 // False: return args.exit_code.
 static bool record_parse(struct record *record, int argc, char **argv)
 {
@@ -560,6 +577,8 @@ static bool record_parse(struct record *record, int argc, char **argv)
 	if (!record_check(record))
 		return false;
 	record->launch.argv = argv + args->at;
+	if (!record->quiet && argv[args->at] && !str_ends_with(argv[args->at], "tidemark"))
+		record_warn_of_output(argv + args->at + 1);
 	record->launch.tool = "tidemark " TIDEMARK_VERSION;
 	record_add_host(record);
 	record->launch.options_text = str_get(&record->options_text);

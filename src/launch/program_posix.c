@@ -28,6 +28,13 @@ static int program_try(const char *path)
 	return 0;
 }
 
+// A whole command line in quotes is one word, and no program's name.
+static const char *program_hint(const char *name)
+{
+	return strchr(name, ' ') ? " (its arguments are words of their own: without the quotes)"
+				 : "";
+}
+
 static enum program_found program_tell(const char *name, int error, struct err *err)
 {
 	switch (error) {
@@ -35,7 +42,7 @@ static enum program_found program_tell(const char *name, int error, struct err *
 		return PROGRAM_FOUND;
 	case ENOENT:
 	case ENOTDIR:
-		err_set(err, ERR_USAGE, "%s: no such program", name);
+		err_set(err, ERR_USAGE, "%s: no such program%s", name, program_hint(name));
 		return PROGRAM_MISSING;
 	case EISDIR:
 		err_set(err, ERR_USAGE, "%s is a directory, not a program", name);
@@ -92,8 +99,10 @@ enum program_found program_find(const char *name, const char *search, struct str
 		err_set(err, ERR_USAGE,
 			"%s: no such program in PATH, of which %s may not be searched", name,
 			str_get(&hidden));
+	else if (error == ENOENT && program_try(name) == 0)
+		err_set(err, ERR_USAGE, "%s: no such program in PATH (try: ./%s)", name, name);
 	else if (error == ENOENT)
-		err_set(err, ERR_USAGE, "%s: no such program in PATH", name);
+		err_set(err, ERR_USAGE, "%s: no such program in PATH%s", name, program_hint(name));
 	str_fini(&hidden);
 	if (error == ENOENT)
 		return PROGRAM_MISSING;

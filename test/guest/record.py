@@ -50,6 +50,8 @@ def the_programs_signal_is_ours():
 def a_program_that_is_missing_is_127_and_no_file():
     says(run([TIDEMARK, "record", "no-such-program"]), 127, "no-such-program")
     says(run([TIDEMARK, "record", "./no-such-program"]), 127, "no-such-program")
+    says(run([TIDEMARK, "record", "./no-such-program 100"]), 127, "without the quotes")
+    says(run([TIDEMARK, "record", "no-such-program 100"]), 127, "without the quotes")
     equal([], files(), "files")
 
 
@@ -439,6 +441,28 @@ def mistakes_get_one_line_and_the_nearest_word():
     says(run([TIDEMARK, "report", "--jsno", "x"]), 2, "--json")
     says(run([TIDEMARK, "report", "no-such.tide"]), 3, "no-such.tide")
     equal([], files(), "files")
+
+
+@test
+def a_program_of_this_folder_is_proposed():
+    with open("here", "w", encoding="ascii") as file:
+        file.write("#!/bin/sh\n")
+    os.chmod("here", 0o755)
+    says(run([TIDEMARK, "record", "here"]), 127, "(try: ./here)")
+
+
+@test
+def an_output_behind_the_program_is_said_to_be_the_programs():
+    ended = run([TIDEMARK, "record", "sh", "-c", "echo $@", "sh", "-o", "late.tide"])
+    equal("-o late.tide\n", ended.out, "what the program got")
+    check("warning: -o late.tide comes after the program" in ended.err, ended.err)
+    ended = run([TIDEMARK, "record", "-o", "early.tide", "sh", "-c", "echo $@", "sh", "-o", "late.o"])
+    check("warning" not in ended.err, ended.err)
+
+
+@test
+def a_name_in_place_of_a_pid_is_answered_with_how_to_find_it():
+    says(run([TIDEMARK, "record", "-p", "nginx"]), 125, "not 'nginx'", "pgrep")
 
 
 @test
