@@ -6,6 +6,7 @@
 #include "cli/query_options.h"
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "cli/rowset_folder.h"
 #include "export/events.h"
 #include "export/export.h"
@@ -30,7 +31,9 @@ struct export
 };
 
 static const struct option_row export_options[] = {
-	{ EXPORT_FORMAT, 0, "format", "NAME", "one of the formats above" },
+	{ EXPORT_FORMAT, 0, "format", "NAME",
+	  "one of the formats above; without it, by how the name of -o ends: .pb.gz, "
+	  ".speedscope.json, .folded, .svg, .csv, .jsonl, .heaplog" },
 	{ QUERY_OPTIONS_OUTPUT, 'o', "output", "FILE",
 	  "write to FILE; -, or without it: to stdout" },
 	{ QUERY_OPTIONS_FORCE, 'f', "force", NULL, "overwrite FILE" },
@@ -96,22 +99,60 @@ const struct command cmd_export = {
 	.run = run,
 };
 
-// The names are those of the formats themselves, so that a new format needs no line here.
-static bool take_format(struct args *args, struct export *export)
+// Room for 31: there are 17 formats.
+enum { EXPORT_FORMATS_MAX = 32 };
+
+// The names are those of the formats themselves, so that a new format needs no line here. Ended by
+// NULL.
+static void list_formats(const char *names[EXPORT_FORMATS_MAX])
 {
-	// Room for 31: there are 17 formats. args_word reads to the NULL.
-	const char *names[32];
 	size_t count = 0;
-	int index;
 
 	for (; export_formats[count]; count++)
 		names[count] = export_formats[count]->name;
-	ASSERT(count < sizeof names / sizeof *names);
+	ASSERT(count < EXPORT_FORMATS_MAX);
 	names[count] = NULL;
+}
+
+static bool take_format(struct args *args, struct export *export)
+{
+	const char *names[EXPORT_FORMATS_MAX];
+	int index;
+
+	list_formats(names);
 	if (!args_word(args, names, &index))
 		return false;
 	export->format = export_formats[index];
 	return true;
+}
+
+// Without --format: the one whose files end as the output's name does, if that says it. False: the
+// mistake was printed.
+static bool need_format(struct args *args, struct export *export)
+{
+	static const struct {
+		const char *ending;
+		const struct export_format *format;
+	} known[] = {
+		{ ".pb.gz", &pprof_format },     { ".speedscope.json", &speedscope_format },
+		{ ".folded", &folded_format },   { ".svg", &flamegraph_format },
+		{ ".csv", &csv_format },         { ".jsonl", &csv_jsonl_format },
+		{ ".heaplog", &heaplog_format },
+	};
+	const char *names[EXPORT_FORMATS_MAX];
+	struct str list = { 0 };
+	bool good;
+
+	for (size_t i = 0; i < sizeof known / sizeof *known && !export->format; i++)
+		if (export->query.output && str_ends_with(export->query.output, known[i].ending))
+			export->format = known[i].format;
+	// The list is printed only if nothing said which.
+	list_formats(names);
+	for (int i = 0; names[i]; i++)
+		str_format(&list, "%s %s", i > 0 ? "," : "", names[i]);
+	good = export->format || args_mistake(args, "needs --format NAME:%s", str_get(&list));
+	str_fini(&list);
+	return good;
 }
 
 static bool take_table(struct args *args, struct export *export)
@@ -256,10 +297,8 @@ static bool write_trace(struct export *export, struct err *err)
 static void say_ending(const struct export *export)
 {
 	const char *ending = export->format->ending, *path = export->query.output;
-	size_t length = path ? strlen(path) : 0;
 
-	if (!ending || !path || file_look(path) == FILE_IS_OTHER ||
-	    (length >= strlen(ending) && strcmp(path + length - strlen(ending), ending) == 0))
+	if (!ending || !path || file_look(path) == FILE_IS_OTHER || str_ends_with(path, ending))
 		return;
 	fprintf(stderr,
 		"tidemark export: %s_print and %s_gui read it only by a name that ends in %s (try: "
@@ -288,14 +327,13 @@ static bool export_trace(struct export *export, struct err *err)
 }
 
 // Whether the words fit together.
-static bool check(struct args *args, const struct export *export)
+static bool check(struct args *args, struct export *export)
 {
 	// Formats of one value (folded, flamegraph) are text, too, so that they may go to a
 	// terminal.
 	bool one_value = export->format && export->format->single_value;
 
-	if (!args_need(args, export->query.path, "a trace FILE") ||
-	    !args_need(args, export->format ? "" : NULL, "--format NAME") ||
+	if (!args_need(args, export->query.path, "a trace FILE") || !need_format(args, export) ||
 	    !query_options_check(args, &export->query))
 		return false;
 	if (export->value_given && !one_value)

@@ -143,22 +143,24 @@ static bool take(struct args *args, struct request *request, int id)
 	return query_options_take(args, &request->options, id) == PRINT_OPTIONS_TAKEN;
 }
 
-// The index of a word among words; -1: the mistake was told.
+// The index of a word (NULL: it is not given) among words; -1: the mistake was told.
 static int find_word(struct args *args, const char *what, const char *word,
 		     const char *const *words)
 {
-	const char *nearest = str_nearest(word, words);
+	const char *nearest = word ? str_nearest(word, words) : NULL;
 	struct str list = { 0 };
 
-	ASSERT(word && words);
+	ASSERT(what && words);
 	for (int i = 0; words[i]; i++) {
-		if (strcmp(words[i], word) == 0) {
+		if (word && strcmp(words[i], word) == 0) {
 			str_fini(&list);
 			return i;
 		}
 		str_format(&list, "%s%s", i > 0 ? ", " : "", words[i]);
 	}
-	if (nearest)
+	if (!word)
+		args_mistake(args, "needs a %s (%s)", what, str_get(&list));
+	else if (nearest)
 		args_mistake(args, "no %s '%s'; did you mean '%s'?", what, word, nearest);
 	else
 		args_mistake(args, "no %s '%s' (%s)", what, word, str_get(&list));
@@ -172,16 +174,15 @@ static bool complete(struct args *args, struct request *request)
 	int kind, key = PLOT_BY_NOTHING;
 
 	if (!args_need(args, request->options.path, "a trace FILE") ||
-	    !args_need(args, request->kind, "a KIND of picture") ||
-	    !args_need(args, request->options.output, "-o FILE") ||
+	    (kind = find_word(args, "kind of picture", request->kind, plot_kind_words)) < 0 ||
+	    !args_need(args, request->options.output, "-o FILE: an .svg, .png or .pdf") ||
 	    !query_options_check(args, &request->options))
 		return false;
 	request->picture.output.path = request->options.output;
 	request->picture.force = request->options.force;
-	kind = find_word(args, "kind of picture", request->kind, plot_kind_words);
-	if (kind >= 0 && request->by)
+	if (request->by)
 		key = find_word(args, "key", request->by, plot_key_words);
-	if (kind < 0 || key < 0)
+	if (key < 0)
 		return false;
 	if (!chart_can_draw(request->picture.output.path))
 		return args_mistake(args, "%s: pictures are .svg, .png or .pdf",

@@ -166,6 +166,19 @@ end duration=10000
 
 
 @test
+def the_name_of_the_output_says_the_format():
+    path = assemble("crowd")
+    for ending, name in ((".pb.gz", "pprof"), (".speedscope.json", "speedscope"), (".folded", "folded"),
+                         (".svg", "flamegraph"), (".csv", "csv"), (".jsonl", "jsonl"), (".heaplog", "heaplog")):
+        run("export", path, "-o", f"by-name{ending}", "--force")
+        run("export", path, "-o", "by-option", "--force", "--format", name)
+        with open(f"by-name{ending}", "rb") as one, open("by-option", "rb") as other:
+            assert one.read() == other.read(), name
+    said = run("export", path, "-o", "app.json", check=2).stderr
+    assert "needs --format NAME: pprof, otlp, " in said and said.count("\n") == 1, said
+
+
+@test
 def mistakes_are_told():
     path = assemble("crowd")
     run("export", path, "-o", "x", check=2)

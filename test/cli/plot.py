@@ -260,7 +260,7 @@ def a_kept_script_draws_the_same_again():
 def mistakes_are_told_in_one_line():
     cases = [
         (2, ["plot", trace(), "liv", "-o", "n.svg"], "did you mean 'live'"),
-        (2, ["plot", trace(), "-o", "n.svg"], "KIND"),
+        (2, ["plot", trace(), "-o", "n.svg"], "needs a kind of picture (live, "),
         (2, ["plot", trace(), "live"], "-o FILE"),
         (2, ["plot", trace(), "live", "-o", "n.gif"], ".svg, .png or .pdf"),
         (2, ["plot", trace(), "live", "-o", "n.svg", "--by", "functio"], "'function'"),
