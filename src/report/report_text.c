@@ -625,11 +625,14 @@ void report_text(struct report *report, struct sink *sink)
 	if (page.several)
 		process_table_write(report, &page.paper);
 	if (heap_totals(report->heap)->counts.allocated.count == 0)
-		paper_text(&page.paper, PAPER_PLAIN,
-			   sampled(&page) ? "No allocation was a sample.\n"
-			   : reader_complete(report->asked->reader)
-				   ? "Nothing was allocated.\n"
-				   : "No allocation is in the trace, which is not whole.\n");
+		paper_text(
+			&page.paper, PAPER_PLAIN,
+			sampled(&page) ? "No allocation was a sample.\n"
+			: reader_complete(report->asked->reader)
+				? (query_narrows(&report->asked->selection.query)
+					   ? "Nothing that was allocated is as the filters say.\n"
+					   : "Nothing was allocated.\n")
+				: "No allocation is in the trace, which is not whole.\n");
 	else
 		for (int i = 0; i < SITES_QUESTIONS_COUNT; i++)
 			write_question(&page, (enum sites_question)i);

@@ -41,7 +41,13 @@ static bool open_preamble(struct reader *reader, const char *path, struct err *e
 	if (size == 0)
 		return err_set(err, ERR_FORMAT, "%s is empty", path);
 	if (verdict == BLOCK_PREAMBLE_FOREIGN && !block_follows)
-		return err_set(err, ERR_FORMAT, "%s is not a tidemark trace", path);
+		return err_set(err, ERR_FORMAT,
+			       memcmp(bytes, "\177ELF", 4) == 0 || memcmp(bytes, "MZ", 2) == 0
+				       ? "%s is a program, and is not a tidemark trace (tidemark "
+					 "record makes one of it)"
+				       : "%s is not a tidemark trace (tidemark import makes one "
+					 "of what another tool recorded)",
+			       path);
 	if (size < BLOCK_PREAMBLE_BYTES)
 		return err_set(err, ERR_FORMAT, "%s is cut: it ends at byte %zu, inside the header",
 			       path, size);

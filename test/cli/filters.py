@@ -319,6 +319,7 @@ def where_functions_have_no_names_a_frame_that_matches_none_says_so():
     assert "no allocation passes the filters (1 of 2 frames in question have no function's name: tidemark symbols" in said, said
     said = run("report", path, "--frame", "^main", "--size", "99").stdout
     assert "(1 of" not in said, said
+    assert "Nothing that was allocated is as the filters say" in said, said
 
 
 main()

@@ -274,9 +274,11 @@ def what_is_no_trace_is_refused_in_one_line():
     newer[60:64] = crc32c(bytes(newer[:60])).to_bytes(4, "little")
     write("newer", bytes(newer))
     write("head", read(small())[:30])
+    write("program", b"\177ELF" + bytes(200))
     for command in ("info", "dump", "repair", "bundle", "report"):
         for path, part in (("missing", "No such file"), ("empty", "is empty"),
-                           ("text", "is not a tidemark trace"), ("newer", "format 2.0"),
+                           ("text", "is not a tidemark trace (tidemark import"), ("program", "is a program, and is not"),
+                           ("newer", "format 2.0"),
                            ("head", "is cut"), ("/", "not a regular file")):
             line = refused(3, command, path)
             assert part in line and line.count("\n") == 1, (command, line)

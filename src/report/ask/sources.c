@@ -55,7 +55,9 @@ void sources_write_text(struct symbols *symbols, struct paper *paper)
 		paper_paragraph(paper, PAPER_WARNING, "symbols", notes[i]);
 	if (missing > 0)
 		paper_format(paper, PAPER_DIM,
-			     "%zu files are missing: --missing lists their keys\n", missing);
+			     missing == 1 ? "1 file is missing: --missing lists its key\n"
+					  : "%zu files are missing: --missing lists their keys\n",
+			     missing);
 }
 
 // True: the key was new and is written. Keys are names from a trace: what is no character of a line

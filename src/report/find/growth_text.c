@@ -152,7 +152,9 @@ static void write_summary(const struct growth_page *page, struct paper *paper)
 	for (int v = 0; v < TREND_VERDICTS; v++)
 		listed += growth->lists[v].total;
 	if (growth->processes == 0)
-		paper_text(paper, PAPER_PLAIN, "  nothing lived long enough to be judged\n\n");
+		paper_text(paper, PAPER_PLAIN,
+			   "  nothing lived long enough to be judged: record it for longer while "
+			   "it works\n\n");
 	else if (listed == 0)
 		paper_format(paper, PAPER_PLAIN,
 			     "  no site kept %s more than at the beginning; %s live at the end\n\n",
