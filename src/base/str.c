@@ -437,14 +437,15 @@ static size_t edit_distance(const char *a, size_t a_length, const char *b, size_
 	return above[b_length];
 }
 
-// Near is at most a third of the word's letters and one more, and less than all letters of either.
+// Near is at most a quarter of the word's letters and one more, and less than all letters of
+// either.
 const char *str_nearest(const char *word, const char *const *words)
 {
 	const char *nearest = NULL;
 	size_t length = strlen(word);
 	// For example of 5 letters two slips are near: "reprot" and "rport" are "report", "list" is
 	// not.
-	size_t nearest_distance = length / 3 + 1;
+	size_t nearest_distance = length / 4 + 1;
 
 	if (length == 0 || length > WORD_MAX)
 		return NULL;

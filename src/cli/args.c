@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/sink.h"
 #include "base/str.h"
+#include "cli/args_habits.h"
 #include "cli/interrupt.h"
 #include "cli/remote.h"
 #include "trace/fresh.h"
@@ -140,19 +141,22 @@ static int args_found(struct args *args, const struct option_row *row)
 	return ARGS_EXIT;
 }
 
-// "--foce" is near "--force": it is proposed where few letters differ (str_nearest).
+// "--leaks" is a habit; "--foce" is near "--force": it is proposed where few letters differ
+// (str_nearest).
 static void args_suggest(struct args *args, const char *word, size_t length)
 {
 	const char *names[OPTIONS_MAX + 1] = { NULL };
 	const struct option_row *row;
-	const char *nearest;
+	const char *nearest, *instead = args_habits_instead(args->command, word, length);
 	char *name = mem_copy_bytes(word, length);
 
 	ASSERT(word && args->command);
 	for (int i = 0; i < OPTIONS_MAX && (row = args_row(args->command, i)); i++)
 		names[i] = row->name;
 	nearest = str_nearest(name, names);
-	if (nearest)
+	if (instead)
+		args_mistake(args, "unknown option --%s; here: %s", name, instead);
+	else if (nearest)
 		args_mistake(args, "unknown option --%s; did you mean --%s?", name, nearest);
 	else
 		args_mistake(args, "unknown option --%s", name);
@@ -202,7 +206,10 @@ static int args_next_letter(struct args *args)
 
 	ASSERT(letter != '\0'); // a cluster that has ended is NULL
 	if (!row) {
-		args_mistake(args, "unknown option -%c", letter);
+		const char *instead = args_habits_instead(args->command, &letter, 1);
+
+		args_mistake(args, "unknown option -%c%s%s", letter, instead ? "; here: " : "",
+			     instead ? instead : "");
 		return ARGS_EXIT;
 	}
 	args->value = NULL;

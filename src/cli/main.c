@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "cli/absent.h"
 #include "cli/args.h"
+#include "cli/args_habits.h"
 #include "cli/config.h"
 
 #include "base/str.h"
@@ -101,12 +102,47 @@ static const struct command *find_command(const char *name)
 	return NULL;
 }
 
-// One line: that this system lacks it, or what was most likely meant, or how to record a program of
-// that name.
-static int tell_unknown(const char *word)
+// An option where a command is expected. Other tools record without a command: what was typed is
+// then printed as it would be right here.
+static void tell_option(char *const *words)
 {
+	const char *name = words[0] + strspn(words[0], "-");
+	const char *instead = args_habits_instead(&cmd_record, name, strcspn(name, "="));
+	const struct option_row *row;
+	struct str line = { 0 };
+
+	// "--leak-check=full" is of the name "leak-check", "-o" of the letter "o".
+	ASSERT(words[0][0] == '-');
+	for (int i = 0; (row = args_row(&cmd_record, i)) && line.length == 0; i++)
+		if (words[0][1] == '-' ? strlen(row->name) == strcspn(name, "=") &&
+						 strncmp(row->name, name, strlen(row->name)) == 0
+				       : row->letter && row->letter == *name)
+			for (char *const *word = words; *word; word++) {
+				str_add_char(&line, ' ');
+				str_add_shell(&line, *word);
+			}
+	if (line.length > 0)
+		fprintf(stderr, "tidemark: a command comes first (try: tidemark record%s)\n",
+			str_get(&line));
+	else if (instead)
+		fprintf(stderr, "tidemark: unknown option %s; here, of record: %s\n", words[0],
+			instead);
+	else
+		fprintf(stderr,
+			"tidemark: unknown option %s: a command comes first (try: tidemark "
+			"--help)\n",
+			words[0]);
+	str_fini(&line);
+}
+
+// One line: that this system lacks it, what it is called here, or what was most likely meant, or
+// how to record a program of that name. A trace is there to be read, all else to be run. `words`
+// end by NULL.
+static int tell_unknown(char *const *words)
+{
+	const char *word = words[0];
 	const char *names[COMMANDS_COUNT + 1] = { NULL };
-	const char *nearest;
+	const char *nearest, *instead = args_habits_instead(NULL, word, strlen(word));
 	int count = 0;
 
 	for (int i = 0; i < COMMANDS_COUNT; i++)
@@ -117,7 +153,12 @@ static int tell_unknown(const char *word)
 		fprintf(stderr, "tidemark: %s is not available on %s: %s\n", word, absent_system,
 			absent_why(word));
 	else if (word[0] == '-')
-		fprintf(stderr, "tidemark: unknown option %s (try: tidemark --help)\n", word);
+		tell_option(words);
+	else if (str_ends_with(word, ".tide"))
+		fprintf(stderr, "tidemark: %s is not a command (try: tidemark report %s)\n", word,
+			word);
+	else if (instead)
+		fprintf(stderr, "tidemark: unknown command '%s'; here: %s\n", word, instead);
 	else if (nearest)
 		fprintf(stderr, "tidemark: unknown command '%s'; did you mean '%s'?\n", word,
 			nearest);
@@ -145,7 +186,7 @@ static int run_builtin(int argc, char **argv)
 		const struct command *command = find_command(argv[1]);
 
 		if (!command)
-			return tell_unknown(argv[1]);
+			return tell_unknown(argv + 1);
 		args_help(command, stdout);
 	} else {
 		print_synopsis(stdout);
@@ -206,7 +247,7 @@ int main(int argc, char **argv)
 		return flush_stdout(code);
 	command = find_command(argv[1]);
 	if (!command)
-		return tell_unknown(argv[1]);
+		return tell_unknown(argv + 1);
 
 	if (command->keeps_signals)
 		tool_leave_preloaded(argv);

@@ -466,6 +466,38 @@ def a_name_in_place_of_a_pid_is_answered_with_how_to_find_it():
 
 
 @test
+def words_of_other_tools_are_answered_with_ours():
+    for word, here in (("print", "tidemark report FILE"), ("tree", "window FILE --tree callers"),
+                       ("leaks", "record --reachability"), ("gui", "tidemark view FILE"),
+                       ("app.tide", "tidemark report app.tide")):
+        says(run([TIDEMARK, word]), 2, word, here)
+    says(run([TIDEMARK, "foo"]), 2, "unknown command 'foo' (try")
+    for words, here in ((["-o", "a b.tide", "./app"], "tidemark record -o 'a b.tide' ./app)"),
+                        (["--pid=7"], "tidemark record --pid=7)"), (["--leak-check=full", "./app"], "--reachability"),
+                        (["--json", "report"], "a command comes first")):
+        says(run([TIDEMARK, *words]), 2, here)
+    for command, option, here in (("report", "--print-leaks", "record --reachability"), ("report", "-F", "flamegraph"),
+                                  ("report", "--top", "--rows N"), ("active", "--function=x", "--frame REGEX"),
+                                  ("check", "--max-leak", "--max-unreachable"), ("check", "--github", "--annotate")):
+        says(run([TIDEMARK, command, option]), 2, option.split("=")[0], here)
+    says(run([TIDEMARK, "record", "--leak-check=full", "./app"]), 125, "--reachability")
+    says(run([TIDEMARK, "strip", "--top"]), 2, "unknown option --top", "strip --help")
+
+
+@test
+def what_words_of_other_tools_are_answered_with_is_there():
+    with open(os.path.join(os.environ.get("TIDEMARK_SOURCE", "/"), "src", "cli", "args_habits.c"), encoding="utf-8") as file:
+        rows = re.findall(r'^\t\{ "([a-z*]*)", "[^"]+",\s+"([^"]+)" \},', file.read(), re.M)
+    check(len(rows) > 30, len(rows))
+    for command, here in rows:
+        for part in re.split(r"(?=tidemark )", here):
+            named = re.match(r"tidemark ([a-z]+)", part)
+            for option in re.findall(r"--([a-z-]+)", part) if named or command != "*" else []:
+                at = "record" if f"record --{option}" in part else named[1] if named else command
+                check(f"--{option}" in run([TIDEMARK, at, "--help"]).out, at, option)
+
+
+@test
 def a_library_that_cannot_be_preloaded_is_told_before_the_program_starts():
     says(run([TIDEMARK, "record", "touch", "started"],
              env=environment(TIDEMARK_LIBRARY="/no/such.so")), 125, "/no/such.so")

@@ -238,6 +238,7 @@ TEST(str_nearest_keeps_quiet_where_nothing_is_near)
 	CHECK(!str_nearest("x", commands));
 	CHECK(!str_nearest("flamegraph", commands));
 	CHECK(!str_nearest("ls", commands));
+	CHECK(!str_nearest("foo", (const char *const[]){ "top", NULL }));
 	CHECK(!str_nearest(longer, commands));
 	CHECK(!str_nearest("record", (const char *const[]){ NULL }));
 }
