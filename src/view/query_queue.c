@@ -123,8 +123,8 @@ static void leave_line(struct query_queue *query_queue, const struct query_queue
 	*link = self->next;
 }
 
-// At most a tenth of a second: that a browser has gone is told by no signal.
-static void wait_a_while(struct query_queue *query_queue)
+// That a browser has gone is told by no signal.
+void query_queue_wait(pthread_cond_t *moved, pthread_mutex_t *mutex)
 {
 	struct timespec until;
 
@@ -132,7 +132,7 @@ static void wait_a_while(struct query_queue *query_queue)
 	until.tv_nsec += POLL_MS * 1000000;
 	until.tv_sec += until.tv_nsec / 1000000000;
 	until.tv_nsec %= 1000000000;
-	pthread_cond_timedwait(&query_queue->moved, &query_queue->mutex, &until);
+	pthread_cond_timedwait(moved, mutex, &until);
 }
 
 // With the mutex held, which waiting gives up.
@@ -148,7 +148,7 @@ static enum query_queue_turn wait_in_line(struct query_queue *query_queue,
 			return QUERY_QUEUE_GONE;
 		if (!query_queue->busy && query_queue->first == self)
 			return QUERY_QUEUE_MINE;
-		wait_a_while(query_queue);
+		query_queue_wait(&query_queue->moved, &query_queue->mutex);
 	}
 }
 

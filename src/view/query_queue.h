@@ -87,5 +87,8 @@ void query_queue_each(struct query_queue *query_queue,
 // Whether whoever is at the queue is to stop: a `gone` of theirs.
 bool query_queue_stops(void *query_queue);
 
+// For who waits for something else and asks that: until it moves, a tenth of a second at most.
+void query_queue_wait(pthread_cond_t *moved, pthread_mutex_t *mutex);
+
 // Sends everybody away who waits, or will come; stops who is there.
 void query_queue_stop(struct query_queue *query_queue);

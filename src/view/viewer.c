@@ -3,6 +3,9 @@
 // example of 256 MiB and one trace each of the three queues has a fifth, 51 MiB, and two fifths
 // are for names and answers; with a second trace there are four queues and six parts, 42 MiB each.
 // The index is built before that, with all there is.
+//
+// What is found of each stack at once does not follow that division: of 700,000 stacks it is more
+// than a queue has. Then curves and replays answer one after the other; sums wait for neither.
 #include "view/viewer.h"
 
 #include "base/mem.h"
@@ -10,7 +13,12 @@
 
 #include <string.h>
 
-enum { QUEUES_SHARED = 3 }; // of the first trace
+enum {
+	QUEUES_SHARED = 3, // of the first trace
+	// What a question holds of each site and of each kind of allocation, at least.
+	SITE_BYTES = 64,
+	KIND_BYTES = 8,
+};
 
 // What a question may keep at each queue. Two parts are for the program itself, names and
 // answers. The queue that is asked while a window is dragged keeps the labels of stacks among the
@@ -19,27 +27,68 @@ static void divide(struct viewer *viewer, uint64_t memory_bytes)
 {
 	struct query_queue *queues[] = { &viewer->sums, &viewer->curves, &viewer->replays,
 					 &viewer->other };
+	const struct window_facts *facts = window_facts(viewer->sums.opened.window);
 	unsigned parts = viewer->options.other ? 6 : 5;
 
 	for (size_t i = 0; i < sizeof queues / sizeof *queues; i++)
 		if (queues[i]->opened.reader)
 			query_queue_divide(queues[i], memory_bytes / parts);
 	viewer->sums.opened.labels_most = memory_bytes / parts / 2;
+	viewer->in_turn = facts->sites * SITE_BYTES + facts->cells * KIND_BYTES >
+			  memory_bytes / parts;
 	kept_answers_limit(&viewer->kept, memory_bytes / parts / 4);
+}
+
+// Whether questions of this queue take turns with those of another.
+static bool takes_turns(const struct viewer *viewer, const struct query_queue *queue)
+{
+	return viewer->in_turn && (queue == &viewer->curves || queue == &viewer->replays);
 }
 
 // The queues of the first trace have tables in common. A question that begins or ends at one of
 // them changes what these may have: the parts of queues at which nothing is asked are free. For
 // example, of three parts of 51 MiB a dragged window has 121 MiB, and 89 while another queue
 // answers, too.
-static void share_tables(struct viewer *viewer, const struct query_queue *queue, bool begins)
+static void share_tables(const struct viewer *viewer)
+{
+	ASSERT(viewer->asked <= QUEUES_SHARED);
+	window_tables(viewer->sums.opened.window, viewer->asked, QUEUES_SHARED - viewer->asked);
+}
+
+// A question that has its turn at a queue begins to be answered, once memory allows. False: it was
+// to stop before that.
+static bool begin_answer(struct viewer *viewer, struct query_queue *queue)
+{
+	bool goes_on = true;
+
+	if (queue == &viewer->other)
+		return true;
+	pthread_mutex_lock(&viewer->lock);
+	while (takes_turns(viewer, queue) && viewer->turn_taken && goes_on) {
+		query_queue_wait(&viewer->moved, &viewer->lock);
+		goes_on = !query_queue_stops(queue);
+	}
+	if (goes_on) {
+		viewer->turn_taken |= takes_turns(viewer, queue);
+		viewer->asked++;
+		share_tables(viewer);
+	}
+	pthread_mutex_unlock(&viewer->lock);
+	return goes_on;
+}
+
+static void end_answer(struct viewer *viewer, const struct query_queue *queue)
 {
 	if (queue == &viewer->other)
 		return;
 	pthread_mutex_lock(&viewer->lock);
-	ASSERT(begins ? viewer->asked < QUEUES_SHARED : viewer->asked > 0);
-	viewer->asked = begins ? viewer->asked + 1 : viewer->asked - 1;
-	window_tables(viewer->sums.opened.window, viewer->asked, QUEUES_SHARED - viewer->asked);
+	ASSERT(viewer->asked > 0);
+	ASSERT(viewer->turn_taken || !takes_turns(viewer, queue));
+	viewer->asked--;
+	if (takes_turns(viewer, queue))
+		viewer->turn_taken = false;
+	share_tables(viewer);
+	pthread_cond_broadcast(&viewer->moved);
 	pthread_mutex_unlock(&viewer->lock);
 }
 
@@ -379,10 +428,9 @@ static bool wait_and_give(struct answer *answer, const struct endpoint *endpoint
 		return false;
 	// Who was in front may have asked the same.
 	good = question && kept_answers_find(kept, question, &answer->reply->body);
-	if (!good) {
-		share_tables(answer->viewer, answer->query_queue, true);
+	if (!good && begin_answer(answer->viewer, answer->query_queue)) {
 		good = endpoint->give(answer, err);
-		share_tables(answer->viewer, answer->query_queue, false);
+		end_answer(answer->viewer, answer->query_queue);
 		selection_words_fini(&answer->words);
 	}
 	// An answer that was overtaken while it was made is thrown away, whatever it is.

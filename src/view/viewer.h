@@ -11,6 +11,8 @@
 // it, to `replays`. These three are one trace and one index. `other` is the second trace. Where two
 // are needed, they are entered in this order: replays, other.
 //
+// Where memory is short for so many stacks, `curves` and `replays` answer in turn.
+//
 // What `sums` does not answer is kept (kept_answers.h): who asks the same again waits for nobody.
 //
 // A question that finds the index damaged has all opened again, which builds it: others end first,
@@ -47,6 +49,8 @@ struct viewer {
 	size_t coarse_count;
 	pthread_mutex_t lock; // of what follows
 	unsigned asked;       // queues of the first trace that answer
+	bool in_turn;         // two that take long do not fit in memory: `curves` and `replays`
+	bool turn_taken;      // answer one after the other, and one of them does
 	pthread_cond_t moved;
 	unsigned inside;      // questions
 	unsigned opened;      // so often

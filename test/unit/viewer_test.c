@@ -3,7 +3,10 @@
 #include "test/unit/assembled.h"
 #include "view/viewer.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char text[] = "process p pid=1\nthread t p tid=1\n"
 			   "module m p 0x7000-0x9000 bias=0x7000 \"/lib/a.so\"\n"
@@ -75,5 +78,78 @@ TEST(who_asks_the_same_again_waits_for_nobody)
 	CHECK(again);
 	mem_free(again);
 	CHECK(!ask(&viewer, "/api/window", "by=impact&details=0", false));
+	viewer_close(&viewer);
+}
+
+// ---- questions that answer in turn ----
+
+struct other_queue {
+	struct viewer *viewer;
+	atomic_bool over;
+};
+
+// As if the other queue that takes long came to the end of its answer, somewhat later.
+static void *end_later(void *context)
+{
+	struct other_queue *other = context;
+
+	usleep(200000);
+	pthread_mutex_lock(&other->viewer->lock);
+	other->over = true;
+	other->viewer->turn_taken = false;
+	pthread_cond_broadcast(&other->viewer->moved);
+	pthread_mutex_unlock(&other->viewer->lock);
+	return NULL;
+}
+
+static bool is_gone_soon(void *context)
+{
+	int *asked = context;
+
+	return ++*asked > 3;
+}
+
+TEST(where_memory_is_short_what_takes_long_takes_turns_and_windows_do_not_wait)
+{
+	static const char *const slow[][2] = { { "/api/growth", NULL },
+					       { "/api/window", "by=impact&details=1" } };
+	struct other_queue other = { 0 };
+	struct viewer viewer;
+	struct viewer_reply reply;
+	struct err err = { 0 };
+	int gone_asked = 0;
+	pthread_t thread;
+	char *answer;
+
+	reader_close(assembled_open(text));
+	CHECK(viewer_open(&viewer,
+			  &(struct viewer_options){ .path = test_temp_path("assembled.tide"),
+						    .version = "1" },
+			  &err));
+	CHECK(!viewer.in_turn); // of so few stacks all fit
+	viewer.in_turn = true;
+	other.viewer = &viewer;
+	for (size_t i = 0; i < sizeof slow / sizeof *slow; i++) {
+		other.over = false;
+		viewer.turn_taken = true;
+		answer = ask(&viewer, "/api/window", "by=impact&details=0", true);
+		CHECK(answer);
+		mem_free(answer);
+		CHECK_EQ(0, pthread_create(&thread, NULL, end_later, &other));
+		answer = ask(&viewer, slow[i][0], slow[i][1], true);
+		CHECK(other.over);
+		CHECK(answer);
+		CHECK(!viewer.turn_taken);
+		mem_free(answer);
+		pthread_join(thread, NULL);
+	}
+	// Who goes away while it waits for its turn has none, and takes none from others.
+	viewer.turn_taken = true;
+	viewer_answer(&viewer, "/api/transients", NULL, is_gone_soon, &gone_asked, &reply);
+	CHECK_EQ(REFUSAL_BUSY, reply.refusal);
+	viewer_reply_fini(&reply);
+	CHECK(viewer.turn_taken);
+	CHECK_EQ(0, viewer.asked);
+	viewer.turn_taken = false;
 	viewer_close(&viewer);
 }
