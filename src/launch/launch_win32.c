@@ -15,6 +15,7 @@
 
 enum {
 	LAUNCH_PATIENCE_MS = 500, // until we say why we wait
+	LAUNCH_CLOSE_MS = 3000,   // for the program's end, when the console is closed
 	LAUNCH_TEXT_MAX = 32768,
 	LAUNCH_ELEVATION = 740, // ERROR_ELEVATION_REQUIRED, which mingw's headers lack
 	LAUNCH_VIRUS = 225,     // ERROR_VIRUS_INFECTED, the same
@@ -357,15 +358,31 @@ static bool launch_go(struct launch *launch, struct err *err)
 	return true;
 }
 
+// The console is closed, or the user signs out. Windows ends us as soon as the handler is back, and
+// after five seconds anyway: until then the trace has to be whole. Most programs hear of it as we
+// do, and end; of one that stays (it has no console) the recording ends before it does.
+static void launch_await_end(struct launch *launch)
+{
+	HANDLE collector = launch->collector;
+
+	if (collector == NULL || WaitForSingleObject(collector, LAUNCH_CLOSE_MS) != WAIT_TIMEOUT)
+		return;
+	launch_post(launch, COLLECT_STOP, 0);
+	WaitForSingleObject(collector, INFINITE);
+}
+
 // Ctrl-C is the program's while it runs, unless we have only attached; then it ends the recording.
 // Before there is a collector to tell it is too early for that, and nothing is done.
-static BOOL WINAPI launch_interrupt(DWORD)
+static BOOL WINAPI launch_interrupt(DWORD event)
 {
 	struct launch *launch = launch_now;
 
-	if (launch != NULL && launch->door != NULL &&
-	    (launch->ended || launch->options->attach_pid))
+	if (launch == NULL || launch->door == NULL)
+		return TRUE;
+	if (launch->ended || launch->options->attach_pid)
 		launch_post(launch, COLLECT_STOP, 0);
+	if (event >= CTRL_CLOSE_EVENT)
+		launch_await_end(launch);
 	return TRUE;
 }
 

@@ -102,6 +102,45 @@ def script():
           "ran" in done.stdout and "2 processes" in done.stderr, done)
 
 
+# It stays, and does to who records it what Windows does when the console is closed.
+CLOSES = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <windows.h>
+#include <winternl.h>
+
+int main(void)
+{
+	LPTHREAD_START_ROUTINE routine = (void *)GetProcAddress(GetModuleHandleA("kernelbase"), "CtrlRoutine");
+	PROCESS_BASIC_INFORMATION self;
+	HANDLE parent, thread;
+
+	puts("begun");
+	fflush(stdout);
+	for (int i = 0; i < 1000; i++)
+		*(void *volatile *)&(void *){ NULL } = malloc(4321);
+	NtQueryInformationProcess(GetCurrentProcess(), 0, &self, sizeof(self), NULL);
+	parent = OpenProcess(PROCESS_ALL_ACCESS, FALSE, (DWORD)self.InheritedFromUniqueProcessId);
+	thread = CreateRemoteThread(parent, NULL, 0, routine, (void *)CTRL_CLOSE_EVENT, 0, NULL);
+	WaitForSingleObject(thread, 20000);
+	TerminateProcess(parent, 7);
+	return !thread;
+}
+"""
+
+
+def closed():
+    """A console that is closed: Windows ends a process when its handler is back."""
+    with open("closes.c", "w", encoding="utf-8") as source:
+        source.write(CLOSES)
+    libwin.cross_compile(64, "closes.exe", "closes.c", "-lntdll")
+    done = say("record", "-o", "closes.tide", "--", "closes.exe")
+    check("a recording whose console is closed is ended by the system", done.returncode == 7, done)
+    trace = libwin.ask("info", "closes.tide")["trace"]
+    check("and the trace says that it was stopped, and is not cut", "stopped while programs ran" in trace["problem"], trace)
+    equal(1000, libwin.ask("window", "closes.tide", "--size", "4321")["total"]["count"], "with all that was allocated")
+
+
 libwin.begin_prefix()
 with open("words.c", "w", encoding="utf-8") as source:
     source.write(PROGRAM)
@@ -110,5 +149,6 @@ helped()
 next_command()
 failed()
 script()
+closed()
 libwin.end_prefix()
 libwin.end()
