@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/sort.h"
 #include "base/str.h"
+#include "base/utf8.h"
 #include "trace/bytes.h"
 
 #include <stdlib.h>
@@ -83,24 +84,11 @@ static uint64_t take(struct bytes_cursor *cursor, unsigned bytes)
 	return !at ? 0 : bytes == 8 ? bytes_get_u64(at) : bytes_get_u32(at);
 }
 
-// The first byte says how many there are, each further one has six bits: é (e9) is c3 a9.
 static void add_utf8(struct str *text, uint32_t c)
 {
-	if (c < 0x80) {
-		str_add_char(text, (char)c);
-	} else if (c < 0x800) {
-		str_add_char(text, (char)(0xc0 | c >> 6));
-		str_add_char(text, (char)(0x80 | (c & 63)));
-	} else if (c < 0x10000) {
-		str_add_char(text, (char)(0xe0 | c >> 12));
-		str_add_char(text, (char)(0x80 | (c >> 6 & 63)));
-		str_add_char(text, (char)(0x80 | (c & 63)));
-	} else {
-		str_add_char(text, (char)(0xf0 | c >> 18));
-		str_add_char(text, (char)(0x80 | (c >> 12 & 63)));
-		str_add_char(text, (char)(0x80 | (c >> 6 & 63)));
-		str_add_char(text, (char)(0x80 | (c & 63)));
-	}
+	char bytes[UTF8_BYTES_MAX];
+
+	str_add_bytes(text, bytes, (size_t)(utf8_put(bytes, c) - bytes));
 }
 
 // A text of UTF-16 up to its end or that of the event; owned by the caller. Half a surrogate pair

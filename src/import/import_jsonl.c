@@ -8,6 +8,7 @@
 // in place: what they become is never longer than what was there.
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/utf8.h"
 #include "import/import_formats.h"
 #include "import/rows.h"
 
@@ -31,27 +32,6 @@ static char *skip_blank(char *at)
 	while (*at == ' ' || *at == '\t')
 		at++;
 	return at;
-}
-
-// At most four bytes, of the six or twelve that the escape took.
-static char *put_utf8(char *out, uint32_t code)
-{
-	if (code < 0x80) {
-		*out++ = (char)code;
-	} else if (code < 0x800) {
-		*out++ = (char)(0xc0 | code >> 6);
-		*out++ = (char)(0x80 | (code & 0x3f));
-	} else if (code < 0x10000) {
-		*out++ = (char)(0xe0 | code >> 12);
-		*out++ = (char)(0x80 | (code >> 6 & 0x3f));
-		*out++ = (char)(0x80 | (code & 0x3f));
-	} else {
-		*out++ = (char)(0xf0 | code >> 18);
-		*out++ = (char)(0x80 | (code >> 12 & 0x3f));
-		*out++ = (char)(0x80 | (code >> 6 & 0x3f));
-		*out++ = (char)(0x80 | (code & 0x3f));
-	}
-	return out;
 }
 
 // Four hexadecimal digits; false: they are not there.
@@ -88,7 +68,8 @@ static char *take_escape(char *at, char **out)
 		code = 0x10000 + ((code & 0x3ff) << 10 | (low & 0x3ff));
 		at += 6;
 	}
-	*out = put_utf8(*out, code);
+	// At most four bytes, of the six or twelve that the escape took.
+	*out = utf8_put(*out, code);
 	return at;
 }
 

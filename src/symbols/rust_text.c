@@ -8,33 +8,18 @@
 #include "symbols/rust_text.h"
 
 #include "base/mem.h"
+#include "base/utf8.h"
 
 #include <string.h>
 
 // Surrogates (d800 to dfff) are no characters; they exist only within UTF-16.
 bool rust_text_add_char(struct str *out, uint32_t code)
 {
-	char bytes[4];
-	size_t length = 0;
+	char bytes[UTF8_BYTES_MAX];
 
 	if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
 		return false;
-	if (code < 0x80) {
-		bytes[length++] = (char)code;
-	} else if (code < 0x800) {
-		bytes[length++] = (char)(0xc0 | code >> 6);
-		bytes[length++] = (char)(0x80 | (code & 0x3f));
-	} else if (code < 0x10000) {
-		bytes[length++] = (char)(0xe0 | code >> 12);
-		bytes[length++] = (char)(0x80 | (code >> 6 & 0x3f));
-		bytes[length++] = (char)(0x80 | (code & 0x3f));
-	} else {
-		bytes[length++] = (char)(0xf0 | code >> 18);
-		bytes[length++] = (char)(0x80 | (code >> 12 & 0x3f));
-		bytes[length++] = (char)(0x80 | (code >> 6 & 0x3f));
-		bytes[length++] = (char)(0x80 | (code & 0x3f));
-	}
-	str_add_bytes(out, bytes, length);
+	str_add_bytes(out, bytes, (size_t)(utf8_put(bytes, code) - bytes));
 	return true;
 }
 
