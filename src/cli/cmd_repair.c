@@ -49,7 +49,7 @@ static void name_output(const char *path, struct str *out)
 	size_t length = strlen(path);
 
 	// A file that is only called ".tide" keeps its name in front.
-	if (length > sizeof ending - 1 && strcmp(path + length - (sizeof ending - 1), ending) == 0)
+	if (length > sizeof ending - 1 && str_ends_with(path, ending))
 		length -= sizeof ending - 1;
 	str_add_bytes(out, path, length);
 	str_add(out, ".repaired.tide");

@@ -24,12 +24,13 @@ enum { PAUSE_NS = 50000000 };
 
 static char *beside(const char *trace_path)
 {
-	size_t length = strlen(trace_path);
 	struct str path = { 0 };
 
 	str_add(&path, trace_path);
-	str_add(&path, length > 5 && strcmp(trace_path + length - 5, ".tide") == 0 ? "-index"
-										   : ".tide-index");
+	// A file that is only called ".tide" keeps its name in front.
+	str_add(&path, path.length > strlen(".tide") && str_ends_with(trace_path, ".tide")
+			       ? "-index"
+			       : ".tide-index");
 	return str_take(&path);
 }
 

@@ -541,8 +541,7 @@ char **attachable_arguments(pid_t pid, struct str *program)
 	snprintf(link, sizeof(link), "/proc/%s/exe", who);
 	length = readlink(link, path, sizeof(path) - 1);
 	path[length > 0 ? length : 0] = '\0';
-	if (length > (ssize_t)strlen(deleted) &&
-	    strcmp(path + length - strlen(deleted), deleted) == 0)
+	if (length > (ssize_t)strlen(deleted) && str_ends_with(path, deleted))
 		path[(size_t)length - strlen(deleted)] = '\0';
 	str_add(program, path);
 	// Words end with NULs, and two NULs end the list: the buffer has one more than was read. Of

@@ -53,8 +53,7 @@ static bool is_trace(const char *name)
 	size_t length = strlen(name);
 
 	return length > DIGITS + strlen(ending) && name[DIGITS] == '-' &&
-	       strspn(name, "0123456789abcdef") == DIGITS &&
-	       strcmp(name + length - strlen(ending), ending) == 0;
+	       strspn(name, "0123456789abcdef") == DIGITS && str_ends_with(name, ending);
 }
 
 static void index_of(const struct trace *trace, struct str *path)

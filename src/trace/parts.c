@@ -47,7 +47,7 @@ static size_t stem_length(const char *path)
 {
 	size_t length = strlen(path), cut = sizeof ending - 1;
 
-	return length > cut && strcmp(path + length - cut, ending) == 0 ? length - cut : length;
+	return length > cut && str_ends_with(path, ending) ? length - cut : length;
 }
 
 void parts_name(const char *path, uint32_t number, struct str *name)

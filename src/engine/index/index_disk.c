@@ -108,7 +108,7 @@ static void add_one(void *context, const char *name)
 	struct err ignored;
 	struct kept *kept;
 
-	if (length < sizeof ending || strcmp(name + length - (sizeof ending - 1), ending) != 0)
+	if (length < sizeof ending || !str_ends_with(name, ending))
 		return;
 	str_add_bytes(&path, beside->path, before);
 	str_format(&path, "%s/head", name);
