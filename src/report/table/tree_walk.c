@@ -129,9 +129,9 @@ static bool take_line(struct scan *scan, struct tree_step step, bool ends)
 	}
 }
 
-// False: what is below the stack is not looked at.
 // The lines of a frame from the outermost on. Frames in which threads begin are passed over at the
-// outer end alone: a start_thread further in is a function like others.
+// outer end alone: a start_thread further in is a function like others. False: what is below the
+// stack is not looked at.
 static bool enter(struct scan *scan, uint32_t stack)
 {
 	const struct trie *trie = &scan->tree->trie;
@@ -190,10 +190,9 @@ static void leave(struct scan *scan, uint32_t stack)
 		scan->broken = 0;
 }
 
-// The places from which the tree grows.
-// Goes through the trie without recursion: to the first child, else to the next sibling of the
-// nearest caller that has one. What was allocated without a stack is a place too, but not of a
-// butterfly, which is about one function.
+// The places from which the tree grows. Goes through the trie without recursion: to the first
+// child, else to the next sibling of the nearest caller that has one. What was allocated without a
+// stack is a place too, but not of a butterfly, which is about one function.
 static void find_places(struct tree *tree, struct steps *steps)
 {
 	const struct trie *trie = &tree->trie;
