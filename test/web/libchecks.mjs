@@ -259,6 +259,12 @@ test("the address space follows its slider, and a cell names who holds it", asyn
 	await until("a stack, or the file, is named", () => page.locator(".stack-panel").textContent(), (text) => /at 0x[0-9a-f]+/.test(text ?? ""));
 });
 
+test("growth of a window that is too short to judge is not said to be none", async (browser) => {
+	const page = await browser.open(home("tab=growth&from=1s&to=1001ms"));
+	await until("nothing was judged", () => page.locator("section[aria-label='Growth'] tbody").textContent(),
+		(text) => /^Nothing was judged/.test(text));
+});
+
 test("growth, what is held, peaks and resident memory", async (browser) => {
 	const page = await browser.open(home("tab=growth"));
 	await ready(page);

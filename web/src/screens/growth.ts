@@ -76,7 +76,9 @@ export class GrowthScreen implements Screen {
 		this.growth.wait();
 		this.held.wait();
 		const grows = this.app.source.get<Growth>(...growth, "growth").then((answer) => {
-			this.growth.set(answer.rows);
+			// An empty answer must not look like a clean one.
+			this.growth.set(answer.rows, answer.processes_judged > 0 ? undefined
+				: "Nothing was judged: no process lived long enough in this window. Choose a longer one, or record for longer.");
 			this.said.textContent = [
 				plural(answer.totals.grows?.sites ?? 0, "site grows", "sites grow"),
 				answer.processes_too_brief > 0 ? `${plural(answer.processes_too_brief, "process was", "processes were")} too brief to judge` : "",
