@@ -185,20 +185,25 @@ static bool enough_of_side(void *context, uint64_t step)
 	return single_enough(side->single, step);
 }
 
-// All but what both began and ended in the window lives at one of its edges.
+// All but what both began and ended in the window lives at one of its edges: what began before it
+// at its beginning, and what began in it at its end.
 static bool walk_edges(struct single *single, struct err *err)
 {
+	enum { BEFORE = 1 << WINDOW_AOFI | 1 << WINDOW_AOFO, INSIDE = 1 << WINDOW_AIFO };
 	const struct window_query *query = single->query;
 	struct side before = { single, query->from, true };
 	struct side inside = { single, query->from, false };
 	const struct index_visitor at_from = { &before, single_of_side, NULL };
 	const struct index_visitor at_to = { &inside, single_of_side, enough_of_side };
+	bool ok = true;
 
-	return index_spanning(single->index, query->from, query->from, &at_from, err) &&
-	       single_rest(single) &&
-	       (single->stopped ||
-		index_spanning(single->index, query->to, query->to, &at_to, err)) &&
-	       single_rest(single);
+	if (query->walk_types & BEFORE)
+		ok = index_spanning(single->index, query->from, query->from, &at_from, err) &&
+		     single_rest(single);
+	if (ok && query->walk_types & INSIDE && !single->stopped)
+		ok = index_spanning(single->index, query->to, query->to, &at_to, err) &&
+		     single_rest(single);
+	return ok;
 }
 
 SORT_ORDER(compare_firsts, struct index_first, SORT_RISES(size))

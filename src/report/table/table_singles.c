@@ -11,7 +11,9 @@
 // window's beginning on, in parts that grow, until the first rows_max of each parent are known. For
 // example, of a hundred million allocations of 32 bytes ten are shown: if ten of them are still
 // there at the end, no other is looked at; if three are, the first seven of the others are found in
-// the first part. What was not looked at is counted: it is the parent's sums less what was.
+// the first part. What lived before the window is gone through between the two, for parents of which
+// what began in it does not fill the rows. What was not looked at is counted: it is the parent's sums
+// less what was.
 #include "report/table/table.h"
 
 #include "base/mem.h"
@@ -160,13 +162,12 @@ struct walk {
 	struct window_query query; // of all of the window
 	uint64_t most;
 	bool too_many;
-	bool parted;               // what is below counts
-	bool transient;            // what both began and ended in the window, or all else
-	uint64_t since;            // transient: that began from there on
-	enum window_type type;     // what is settled: WINDOW_AIFI if transient, else WINDOW_AIFO
-	struct heap_amount *taken; // by parent: of those
-	bool *settled;             // by parent: no more of them are looked at
-	uint64_t met, settle_at;   // how often it was asked whether all are settled
+	bool parted;              // what is below counts
+	unsigned types;           // that are gone through now: set of enum window_type, as bits
+	uint64_t since;           // WINDOW_AIFI: that began from there on
+	struct window_row *taken; // by parent: of those
+	uint8_t *settled;         // by parent: types of which no more are looked at, as bits
+	uint64_t met, settle_at;  // how often it was asked whether all are settled
 };
 
 // False ends the walk: there is no more room.
@@ -178,25 +179,26 @@ static bool take_allocation(void *context, const struct window_allocation *alloc
 	unsigned types = table->asked->selection.query.types;
 	uint32_t parent;
 
-	if (walk->parted && ((type == WINDOW_AIFI) != walk->transient ||
-			     (walk->transient && allocation->begin < walk->since)))
+	if (walk->parted && (!(walk->types >> type & 1) ||
+			     (type == WINDOW_AIFI && allocation->begin < walk->since)))
 		return true;
 	if (types && !(types >> type & 1))
 		return true;
 	parent = table_parent_of(table, allocation->group, walk->phase, type);
 	if (parent == TABLE_NONE)
 		return true;
-	if (walk->parted && type == walk->type) {
-		if (walk->settled[parent])
+	if (walk->parted) {
+		if (walk->settled[parent] >> type & 1)
 			return true;
-		window_add(&walk->taken[parent], (struct heap_amount){ 1, allocation->cell.size });
+		window_add(&walk->taken[parent].type[type],
+			   (struct heap_amount){ 1, allocation->cell.size });
 	}
 	walk->too_many = !add(table, allocation, parent, allocation->group, type, walk->most);
 	return !walk->too_many;
 }
 
 // The query's own grouping, without groups of which no more is needed: the engine then passes over
-// them. Of what is not transient anything is settled only when the rest is all of one type.
+// them.
 static uint32_t group_of_unsettled(void *context, const struct window_cell *cell)
 {
 	const struct walk *walk = context;
@@ -206,10 +208,10 @@ static uint32_t group_of_unsettled(void *context, const struct window_cell *cell
 	if (group == WINDOW_SKIP)
 		return group;
 	for (enum window_type type = 0; type < WINDOW_TYPES && !needed; type++) {
-		if ((type == WINDOW_AIFI) != walk->transient)
+		if (!(walk->types >> type & 1))
 			continue;
 		parent = table_parent_of(walk->table, group, NULL, type);
-		needed = parent != TABLE_NONE && !(type == walk->type && walk->settled[parent]);
+		needed = parent != TABLE_NONE && !(walk->settled[parent] >> type & 1);
 	}
 	return needed ? group : WINDOW_SKIP;
 }
@@ -219,14 +221,15 @@ static bool is_parent(const struct table *table, const struct table_row *row)
 	return row->depth + 1 == table->options->keys.count && !row->orphans;
 }
 
-// Whether what may still come of a parent, all from a step on, would not be shown.
-static bool is_behind(const struct walk *walk, uint32_t parent, uint64_t step)
+// Whether what may still come of a parent and a type, all from a step on, would not be shown.
+static bool is_behind(const struct walk *walk, uint32_t parent, enum window_type type,
+		      uint64_t step)
 {
 	const struct table *table = walk->table;
 	const struct table_singles *singles = table->singles;
 	uint32_t bar = parent < singles->bars_count ? singles->bars[parent] : 0;
-	struct heap_amount all = table->rows[parent].sums.type[walk->type];
-	struct table_single best = { .type = walk->type };
+	struct heap_amount all = table->rows[parent].sums.type[type];
+	struct table_single best = { .type = type };
 
 	ASSERT(all.count > 0);
 	best.allocation.begin = step;
@@ -245,19 +248,23 @@ static bool settle(struct walk *walk, uint64_t step)
 
 	prune(table, table->singles, UINT64_MAX);
 	for (uint32_t i = 0; i < table->rows_count; i++) {
-		uint64_t all = table->rows[i].sums.type[walk->type].count;
+		walk->settled[i] = 0;
+		for (enum window_type type = 0; type < WINDOW_TYPES; type++) {
+			uint64_t all = table->rows[i].sums.type[type].count;
 
-		walk->settled[i] = !is_parent(table, &table->rows[i]) ||
-				   all <= walk->taken[i].count || is_behind(walk, i, step);
-		any |= !walk->settled[i];
+			if (!(walk->types >> type & 1) || !is_parent(table, &table->rows[i]) ||
+			    all <= walk->taken[i].type[type].count ||
+			    is_behind(walk, i, type, step))
+				walk->settled[i] |= (uint8_t)(1u << type);
+		}
+		any |= (walk->types & ~(unsigned)walk->settled[i]) != 0;
 	}
 	return any;
 }
 
-static void begin_settling(struct walk *walk, enum window_type type)
+static void begin_settling(struct walk *walk, unsigned types)
 {
-	walk->type = type;
-	walk->transient = type == WINDOW_AIFI;
+	walk->types = types;
 	walk->taken = mem_alloc(walk->table->rows_count, sizeof *walk->taken);
 	walk->settled = mem_alloc(walk->table->rows_count, sizeof *walk->settled);
 }
@@ -268,12 +275,22 @@ static void end_settling(const struct walk *walk)
 	struct table *table = walk->table;
 
 	for (uint32_t i = 0; i < table->rows_count; i++) {
-		struct heap_amount all = table->rows[i].sums.type[walk->type];
-		struct window_row sums = { 0 };
+		struct window_row left = { 0 };
+		uint64_t count = 0;
 
-		sums.type[walk->type] = window_less(all, walk->taken[i]);
-		if (is_parent(table, &table->rows[i]) && all.count > walk->taken[i].count)
-			table_drop(table, i, sums.type[walk->type].count, &sums);
+		if (!is_parent(table, &table->rows[i]))
+			continue;
+		for (enum window_type type = 0; type < WINDOW_TYPES; type++) {
+			struct heap_amount all = table->rows[i].sums.type[type];
+			struct heap_amount taken = walk->taken[i].type[type];
+
+			if (!(walk->types >> type & 1) || all.count <= taken.count)
+				continue;
+			left.type[type] = window_less(all, taken);
+			count += left.type[type].count;
+		}
+		if (count > 0)
+			table_drop(table, i, count, &left);
 	}
 	MEM_FREE(walk->taken, walk->settled);
 }
@@ -290,20 +307,29 @@ static bool is_settled(void *context, uint64_t step)
 	return !settle(walk, step);
 }
 
-// All that lives at one of the window's edges.
-static bool walk_edges(struct walk *walk, struct err *err)
+// Some of what lives at one of the window's edges, all of which began at a step or later.
+static bool walk_edge(struct walk *walk, unsigned types, uint64_t step, struct err *err)
 {
 	struct window_query query = walk->query;
-	bool ok;
+	bool ok = true;
 
-	query.walk_types = 1u << WINDOW_AIFO | 1u << WINDOW_AOFI | 1u << WINDOW_AOFO;
+	query.walk_types = types;
 	query.group = group_of_unsettled;
 	query.context = walk;
 	query.enough = is_settled;
-	begin_settling(walk, WINDOW_AIFO);
-	ok = window_walk(walk->table->asked->window, &query, take_allocation, walk, err);
+	begin_settling(walk, types);
+	if (settle(walk, step))
+		ok = window_walk(walk->table->asked->window, &query, take_allocation, walk, err);
 	end_settling(walk);
 	return ok;
+}
+
+// What began in the window comes first: it weighs more than what was there before, which most
+// parents then need not be asked for.
+static bool walk_edges(struct walk *walk, struct err *err)
+{
+	return walk_edge(walk, 1u << WINDOW_AIFO, walk->query.from, err) &&
+	       (walk->too_many || walk_edge(walk, 1u << WINDOW_AOFI | 1u << WINDOW_AOFO, 0, err));
 }
 
 // Of one size, those of a parent are shown in the order of their beginnings. Of the first ones
@@ -340,7 +366,7 @@ static bool walk_transient(struct walk *walk, struct err *err)
 	part.group = group_of_unsettled;
 	part.context = walk;
 	part.first = keys_has(&table->options->keys, KEYS_SIZE) ? first_of : NULL;
-	begin_settling(walk, WINDOW_AIFI);
+	begin_settling(walk, 1u << WINDOW_AIFI);
 	while (ok && !walk->too_many && part.from < end && settle(walk, part.from)) {
 		part.to = end - part.from > reach ? part.from + reach : end;
 		walk->since = part.from;
