@@ -209,6 +209,10 @@ struct window_query {
 	bool as_it_is;           // samples are not weighed, as they are not in series
 	bool peaks_only;         // window_detail: lifetimes are not wanted; they cost most
 	bool lifetimes_only;     // window_detail: all else may be 0
+	bool edges_only;         // window_ask: what lives at each edge and what began, and not what
+				 // lived all through, which costs most: AIFO + AOFO, AOFI + AOFO,
+				 // AIFI + AIFO and the impact are right, and a type by itself may
+				 // be anything that adds up to them
 	bool freed_known;        // window_detail: `lifetimes` have what was freed, see there
 	unsigned walk_types;     // window_walk: set of enum window_type, as bits, that are wanted.
 				 // Others may be given too; without AIFI it costs what lives at the

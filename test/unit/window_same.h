@@ -190,6 +190,39 @@ static inline void check_ask(struct pair *pair, const struct window_query *query
 	window_result_fini(&b);
 }
 
+static inline struct heap_amount both(const struct window_row *row, enum window_type a,
+				      enum window_type b)
+{
+	return window_sum(row->type[a], row->type[b]);
+}
+
+// What lives at each edge and what began are right; no type is below 0.
+static inline void check_edges(struct pair *pair, struct window_query query)
+{
+	const enum window_type sums[][2] = { { WINDOW_AIFO, WINDOW_AOFO },
+					     { WINDOW_AOFI, WINDOW_AOFO },
+					     { WINDOW_AIFI, WINDOW_AIFO } };
+	struct window_result a = ask(pair->plain, &query), b;
+
+	query.edges_only = true;
+	b = ask(pair->index, &query);
+	for (uint32_t i = 0; i < a.rows_count || i < b.rows_count; i++) {
+		const struct window_row *x = row_at(&a, i), *y = row_at(&b, i);
+
+		for (int k = 0; k < 3; k++) {
+			struct heap_amount left = both(x, sums[k][0], sums[k][1]);
+			struct heap_amount right = both(y, sums[k][0], sums[k][1]);
+
+			CHECK_EQ(left.count, right.count);
+			CHECK_EQ(left.bytes, right.bytes);
+		}
+		for (enum window_type type = 0; type < WINDOW_TYPES; type++)
+			CHECK(y->type[type].count <= window_present(y).count);
+	}
+	window_result_fini(&a);
+	window_result_fini(&b);
+}
+
 // What lives at an edge, in the classes' terms.
 static inline struct window_result live(struct pair *pair, const struct window_query *query,
 					uint64_t edge)
@@ -744,6 +777,7 @@ static inline void check_all(struct pair *pair, int windows)
 		struct window_query level = query;
 
 		check_ask(pair, &query);
+		check_edges(pair, query);
 		check_identity(pair, &query);
 		if (i % 3 == 0)
 			check_details(pair, &query);

@@ -567,7 +567,8 @@ struct site_state {
 	struct index_shifts from, to;
 	struct index_sums *from_sums, *to_sums;
 	struct index_shift *near_from, *near_to;
-	// NULL, and no `from_sums`: there was nothing before, or both edges are one.
+	// NULL: nobody wants it, or there was nothing before, or both edges are one. For the last
+	// two there are no `from_sums`, either.
 	struct heap_amount *stay;
 	struct cells_cell soon[STAYS_AHEAD]; // to be counted; their sums are being fetched
 	uint64_t stays;                      // so many were put there
@@ -623,14 +624,35 @@ static bool load_sites(void *context, unsigned part, struct err *err)
 	struct site_state *state = context;
 	const struct window_query *query = state->query;
 
-	if (part < 2 && !state->stay)
-		return true;
 	if (part == 0)
-		return load_stays(state, err);
+		return !state->stay || load_stays(state, err);
+	if (part == 1 && !state->near_from)
+		return true;
 	if (part == 1)
 		return index_shifts_load(&state->from, state->index, query->from, state->near_from,
 					 err);
 	return index_shifts_load(&state->to, state->index, query->to, state->near_to, err);
+}
+
+static struct heap_amount less_of(struct heap_amount a, struct heap_amount b)
+{
+	return (struct heap_amount){ a.count < b.count ? a.count : b.count,
+				     a.bytes < b.bytes ? a.bytes : b.bytes };
+}
+
+// What lived all through the window. Where nobody wants it, as much as can be: no type is then
+// below 0.
+static struct heap_amount stayed(const struct site_state *state, uint32_t site,
+				 const struct index_figures *figures)
+{
+	if (state->query->edges_only)
+		return less_of(figures->from, figures->to);
+	if (!state->stay)
+		return figures->from; // there is none, or nothing can have ended
+	// Of a short window what ended was counted.
+	return index_is_short(state->index, state->query)
+		       ? window_less(figures->from, state->stay[site])
+		       : state->stay[site];
 }
 
 // What the window had of each site, by the sums at its two edges and what stayed all through it.
@@ -640,7 +662,6 @@ static bool find_sites(void *context, uint32_t first, uint32_t count, struct ind
 		       struct err *err)
 {
 	struct site_state *state = context;
-	bool ends = index_is_short(state->index, state->query);
 	struct bits_sums from[INDEX_STRIPE], to[INDEX_STRIPE];
 
 	ASSERT(count <= INDEX_STRIPE);
@@ -657,15 +678,12 @@ static bool find_sites(void *context, uint32_t first, uint32_t count, struct ind
 		struct heap_amount begun = { to[i].begun - from[i].begun,
 					     to[i].begun_bytes - from[i].begun_bytes };
 		struct heap_amount alive = { from[i].alive, from[i].alive_bytes };
-		struct heap_amount stay = state->stay ? state->stay[first + i]
-						      : (struct heap_amount){ 0 };
-
 		figures[i] = (struct index_figures){
 			.begun = begun,
 			.from = alive,
 			.to = { to[i].alive, to[i].alive_bytes },
-			.stay = ends ? window_less(alive, stay) : stay,
 		};
+		figures[i].stay = stayed(state, first + i, &figures[i]);
 		// Steps count orphans as ends, snapshots as beginnings.
 		if (cells_site(&state->index->cells, first + i)->orphans)
 			figures[i].begun.count = begun.count - (to[i].alive - from[i].alive);
@@ -694,7 +712,8 @@ static bool ask_sites(struct index *index, const struct window_query *query,
 
 	if (before) {
 		state.near_from = state.near_to + count;
-		state.stay = (struct heap_amount *)(state.near_from + count);
+		if (!query->edges_only)
+			state.stay = (struct heap_amount *)(state.near_from + count);
 	}
 	ok = load_all(load_sites, &state, 3, err);
 	if (ok) {

@@ -184,6 +184,7 @@ static bool find_candidates(struct judging *judging, struct err *err)
 	struct window_query query = query_of(judging, by_place);
 	struct window_result result;
 
+	query.edges_only = true;
 	if (!window_ask(judging->asked->window, &query, &result, err))
 		return false;
 	judging->candidates = mem_alloc(result.rows_count + (size_t)1, sizeof *judging->candidates);

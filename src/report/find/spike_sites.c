@@ -57,6 +57,7 @@ static bool ask_row(struct query_context *asked, struct spikes_row *row, struct 
 	size_t count = 0;
 
 	query.as_it_is = true; // as the curve is
+	query.edges_only = true;
 	if (!window_ask(asked->window, &query, &result, err))
 		return false;
 	spike_sites = mem_alloc(result.rows_count + (size_t)1, sizeof *spike_sites);
