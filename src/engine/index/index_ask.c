@@ -567,8 +567,8 @@ struct site_state {
 	struct index_shifts from, to;
 	struct index_sums *from_sums, *to_sums;
 	struct index_shift *near_from, *near_to;
-	// NULL: nobody wants it, or there was nothing before, or both edges are one. For the last
-	// two there are no `from_sums`, either.
+	// NULL: the query does not want it, or there was nothing before, or both edges are one. For
+	// the last two there are no `from_sums`, either.
 	struct heap_amount *stay;
 	struct cells_cell soon[STAYS_AHEAD]; // to be counted; their sums are being fetched
 	uint64_t stays;                      // so many were put there
@@ -640,8 +640,8 @@ static struct heap_amount less_of(struct heap_amount a, struct heap_amount b)
 				     a.bytes < b.bytes ? a.bytes : b.bytes };
 }
 
-// What lived all through the window. Where nobody wants it, as much as can be: no type is then
-// below 0.
+// What lived all through the window. Where the query does not want it, as much as can be: no type is
+// then below 0.
 static struct heap_amount stayed(const struct site_state *state, uint32_t site,
 				 const struct index_figures *figures)
 {

@@ -11,9 +11,9 @@
 // window's beginning on, in parts that grow, until the first rows_max of each parent are known. For
 // example, of a hundred million allocations of 32 bytes ten are shown: if ten of them are still
 // there at the end, no other is looked at; if three are, the first seven of the others are found in
-// the first part. What lived before the window is gone through between the two, for parents of which
-// what began in it does not fill the rows. What was not looked at is counted: it is the parent's sums
-// less what was.
+// the first part. What lived before the window is gone through between the two, for parents of
+// which what began in it does not fill the rows. What was not looked at is counted: it is the
+// parent's sums less what was.
 #include "report/table/table.h"
 
 #include "base/mem.h"
