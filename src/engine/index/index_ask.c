@@ -640,8 +640,8 @@ static struct heap_amount less_of(struct heap_amount a, struct heap_amount b)
 				     a.bytes < b.bytes ? a.bytes : b.bytes };
 }
 
-// What lived all through the window. Where the query does not want it, as much as can be: no type is
-// then below 0.
+// What lived all through the window. Where the query does not want it, as much as can be: then no
+// type is below 0.
 static struct heap_amount stayed(const struct site_state *state, uint32_t site,
 				 const struct index_figures *figures)
 {
