@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "export/events.h"
+#include "trace/defs.h"
 
 #include <inttypes.h>
 
@@ -81,7 +82,7 @@ void export_add_process(const struct reader *reader, process_id process, struct 
 	const struct trace_process *known = reader_process(reader, process);
 
 	if (known)
-		str_format(text, "%s[%" PRIu32 "]", str_last_part(known->exe), known->pid);
+		str_format(text, "%s[%" PRIu32 "]", defs_program(known), known->pid);
 	else
 		str_add(text, "(no process)");
 }

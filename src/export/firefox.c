@@ -22,6 +22,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "trace/defs.h"
 
 #include <inttypes.h>
 
@@ -446,9 +447,9 @@ static void write_head(struct firefox *firefox)
 	text(firefox, "},\"libs\":[],\"pages\":[],\"counters\":[],\"threads\":[{"
 		      "\"processType\":\"default\",\"pausedRanges\":[],\"isMainThread\":true,"
 		      "\"processShutdownTime\":null,\"unregisterTime\":null,\"name\":");
-	quoted(firefox, str_last_part(process->exe));
+	quoted(firefox, defs_program(process));
 	text(firefox, ",\"processName\":");
-	quoted(firefox, str_last_part(process->exe));
+	quoted(firefox, defs_program(process));
 	str_format(&firefox->out, ",\"pid\":\"%" PRIu32 "\",\"tid\":%" PRIu32, process->pid,
 		   process->pid);
 	text(firefox, ",\"processStartupTime\":");

@@ -17,6 +17,7 @@
 #include "export/locations.h"
 
 #include "base/mem.h"
+#include "trace/defs.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -101,7 +102,7 @@ static uint32_t step_to_process(struct flamegraph *flamegraph, const struct samp
 	uint32_t at;
 
 	if (source->against)
-		str_add(&text, process ? str_last_part(process->exe) : "(no process)");
+		str_add(&text, process ? defs_program(process) : "(no process)");
 	else
 		export_add_process(reader, sample->process, &text);
 	at = step(flamegraph, 0, str_get(&text), value, before);

@@ -12,6 +12,7 @@
 #include "export/stack_levels.h"
 
 #include "base/mem.h"
+#include "trace/defs.h"
 
 // Fields by message, and values.
 enum {
@@ -170,7 +171,7 @@ static void write_process(struct perfetto *perfetto, process_id id)
 	protobuf_u64(&perfetto->part, PROCESS_PID, process->pid);
 	for (uint32_t i = 0; i < process->args_count; i++)
 		protobuf_text(&perfetto->part, PROCESS_ARGUMENT, process->args[i]);
-	protobuf_text(&perfetto->part, PROCESS_NAME, str_last_part(process->exe));
+	protobuf_text(&perfetto->part, PROCESS_NAME, defs_program(process));
 	add_message(&perfetto->message, TRACK_PROCESS, &perfetto->part);
 	add_message(&perfetto->packet, PACKET_TRACK, &perfetto->message);
 	write_packet(perfetto, 0);

@@ -11,6 +11,7 @@
 #include "report/ask/cxxname.h"
 #include "report/ask/own_heap.h"
 #include "report/find/outside.h"
+#include "trace/defs.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -71,7 +72,7 @@ static void add_process(struct message *message, const struct trace_process *pro
 		str_format(&message->pids, "%s%" PRIu32, message->count ? ", " : "", process->pid);
 	else if (message->count == PIDS_MAX)
 		str_add(&message->pids, ", …");
-	add_program(message, *process->exe ? str_last_part(process->exe) : "?");
+	add_program(message, *process->exe ? defs_program(process) : "?");
 	message->count++;
 }
 

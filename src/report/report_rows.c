@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "report/table/lines.h"
+#include "trace/defs.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -127,7 +128,7 @@ static void describe(struct sheet *sheet, const void *of)
 		if (count == 1)
 			names_add_process(one, text);
 		else
-			str_add(text, str_last_part(sheet->process->exe));
+			str_add(text, defs_program(sheet->process));
 		if (count == 1)
 			str_format(text, " %" PRIu32 "]", one->pid);
 		else

@@ -242,6 +242,25 @@ static void note_living(const struct symbols *symbols, struct mapped *file,
 		file->pid = process->pid;
 }
 
+// A program that executes itself by a mount of its own, as crun does (open_tree), has the path "/"
+// there, whose file nothing can open. What has the same build-id elsewhere is the same file.
+static const struct trace_module *where_it_is(const struct symbols *symbols,
+					      const struct trace_module *module)
+{
+	ASSERT(module->path != NULL);
+	if (strcmp(module->path, "/") != 0 || module->build_id_length == 0)
+		return module;
+	for (module_id id = 1; id < reader_modules_count(symbols->reader); id++) {
+		const struct trace_module *other = reader_module(symbols->reader, id);
+
+		if (strcmp(other->path, "/") != 0 &&
+		    other->build_id_length == module->build_id_length &&
+		    memcmp(other->build_id, module->build_id, module->build_id_length) == 0)
+			return other;
+	}
+	return module;
+}
+
 // The file of a module, the same for all processes that mapped it. A module that was met before is
 // found by its id; else by what identifies the file. Two files whose hashes are equal take turns in
 // the slot: each is then opened anew for each module, which costs time and no name.
@@ -249,13 +268,15 @@ static struct mapped *find_file(struct symbols *symbols, const struct trace_modu
 {
 	// Modules are many (each process maps libc again), files are few.
 	uint64_t *by_module = map_put(&symbols->files_by_module, module->id, NULL);
+	const struct trace_module *there;
 	uint64_t *by_hash;
 
 	if (*by_module != 0)
 		return symbols->files[*by_module - 1];
-	by_hash = map_put(&symbols->files_by_hash, hash_identity(module, 0), NULL);
-	if (*by_hash == 0 || !is_same(symbols->files[*by_hash - 1], module))
-		*by_hash = add_file(symbols, module) + 1;
+	there = where_it_is(symbols, module);
+	by_hash = map_put(&symbols->files_by_hash, hash_identity(there, 0), NULL);
+	if (*by_hash == 0 || !is_same(symbols->files[*by_hash - 1], there))
+		*by_hash = add_file(symbols, there) + 1;
 	note_living(symbols, symbols->files[*by_hash - 1], module);
 	ASSERT(*by_hash > 0 && *by_hash <= symbols->files_count);
 	*by_module = *by_hash;

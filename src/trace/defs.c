@@ -11,6 +11,7 @@
 // has a lower id than its stack, so no walk from a stack outwards goes in circles.
 #include "trace/defs.h"
 
+#include "base/str.h"
 #include "trace/reach.h"
 #include "trace/snapshot.h"
 
@@ -168,6 +169,16 @@ const char *defs_option(const char *options, const char *word)
 bool defs_has_word(const char *options, const char *word)
 {
 	return find_word(options, word, true) != NULL;
+}
+
+// The kernel gives a path from the root of its mount, and such a mount has nothing but the file, so
+// that it is "/". "crun" of the first argument "/usr/bin/crun" is what people know it by.
+const char *defs_program(const struct trace_process *process)
+{
+	bool nowhere = strcmp(process->exe, "/") == 0 && process->args_count > 0;
+
+	ASSERT(process->args_count == 0 || process->args);
+	return str_last_part(nowhere ? process->args[0] : process->exe);
 }
 
 // `trimmed=N` among the words of the options.

@@ -59,6 +59,10 @@ const char *defs_option(const char *options, const char *word);
 // Whether one of the words, which blanks divide, is this one. `options` may be NULL.
 bool defs_has_word(const char *options, const char *word);
 
+// The file's name of what a process runs: "cc1" of /usr/lib/gcc/cc1. Of a program that executed
+// itself by a mount of its own, whose path is "/", that of its first argument.
+const char *defs_program(const struct trace_process *process);
+
 // Append a record to a DEFS payload. `content` is what a record of this kind holds; it is emptied.
 // The others put one thing each, or (frames, stacks) as many as have ids one after the other; texts
 // that are longer than the limits above are cut.

@@ -230,3 +230,17 @@ TEST(defs_cut_texts_and_arguments_that_are_too_long)
 	mem_free(args);
 	mem_free(text);
 }
+
+TEST(defs_name_a_program_by_its_file_and_one_in_no_place_by_its_argument)
+{
+	char *args[] = { (char *)"/usr/bin/crun", (char *)"run" };
+	struct trace_process process = { .exe = (char *)"/usr/lib/gcc/cc1",
+					 .args = args,
+					 .args_count = 2 };
+
+	CHECK_STR("cc1", defs_program(&process));
+	process.exe = (char *)"/";
+	CHECK_STR("crun", defs_program(&process));
+	process.args_count = 0;
+	CHECK_STR("", defs_program(&process));
+}

@@ -18,7 +18,7 @@ struct recorded {
 	uint64_t offset;     // of `symbol` in the program
 	uint64_t inlined_at; // where a function begins into which much is inlined
 	uint64_t bias;
-	frame_id in_first, in_second, inlined, generated, in_vdso, given;
+	frame_id in_first, in_second, in_no_place, inlined, generated, in_vdso, given;
 };
 
 enum { INLINED_COUNT = 100 };
@@ -37,13 +37,13 @@ static uint64_t offset_of(const char *path, const char *symbol)
 }
 
 static module_id add_module(struct writer *writer, process_id process, const char *path,
-			    uint64_t bias)
+			    const char *said, uint64_t bias)
 {
 	struct trace_module module = { .process = process,
 				       .start = bias,
 				       .end = bias + 0x100000,
 				       .bias = bias,
-				       .path = (char *)path };
+				       .path = (char *)said };
 	struct err err;
 	struct object *object = object_open(path, &err);
 
@@ -54,6 +54,8 @@ static module_id add_module(struct writer *writer, process_id process, const cha
 		module.file_mtime_ns = object->mtime_ns;
 	}
 	object_close(object);
+	if (module.build_id_length == 0)
+		module.path = (char *)path;
 	return writer_add_module(writer, &module);
 }
 
@@ -88,16 +90,19 @@ static void write_items(struct writer *writer, struct recorded *recorded)
 	struct trace_name names[] = { { .function = "given_inner", .file = "g.c", .line = 1 },
 				      { .function = "given_outer", .file = "", .line = 0 } };
 	process_id first = writer_add_process(writer, &process), second;
-	module_id one, two, vdso;
+	module_id one, two, three, vdso;
 
 	process.pid = 101;
 	second = writer_add_process(writer, &process);
-	one = add_module(writer, first, recorded->program, recorded->bias);
-	two = add_module(writer, second, recorded->program, 2 * recorded->bias);
+	one = add_module(writer, first, recorded->program, recorded->program, recorded->bias);
+	two = add_module(writer, second, recorded->program, recorded->program, 2 * recorded->bias);
+	three = add_module(writer, second, recorded->program, "/", 3 * recorded->bias);
 	vdso = add_vdso(writer, second);
 	recorded->in_first = writer_add_frame(writer, one, recorded->bias + recorded->offset, 0);
 	recorded->in_second =
 		writer_add_frame(writer, two, 2 * recorded->bias + recorded->offset, 0);
+	recorded->in_no_place =
+		writer_add_frame(writer, three, 3 * recorded->bias + recorded->offset, 0);
 	// Somewhere in the first bytes something is inlined.
 	for (uint64_t i = 0; i < INLINED_COUNT; i++) {
 		frame_id id =
@@ -202,6 +207,18 @@ TEST(one_file_in_two_processes_gives_the_same_answer_twice)
 	two = symbols_find(reading.symbols, recorded.in_second, &count);
 	CHECK(one == two);
 	CHECK_EQ(0, symbols_notes(reading.symbols, &lines));
+	reading_close(&reading);
+}
+
+TEST(a_program_whose_path_is_that_of_a_mount_is_found_by_its_build_id)
+{
+	struct recorded recorded = record("-Wl,--build-id");
+	struct reading reading = reading_open(&recorded, NULL);
+	size_t count;
+	const struct symbol *one = symbols_find(reading.symbols, recorded.in_no_place, &count);
+
+	CHECK_STR("is_split", one->function);
+	CHECK_STR(recorded.program, one->module);
 	reading_close(&reading);
 }
 

@@ -14,6 +14,7 @@
 #include "report/ask/inferred.h"
 #include "report/ask/script_place.h"
 #include "report/ask/wrappers.h"
+#include "trace/defs.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -191,8 +192,7 @@ const char *names_process_word(const struct trace_process *process)
 // Not within a character of several bytes (UTF-8).
 void names_add_process(const struct trace_process *process, struct str *text)
 {
-	const char *word = process->title ? names_process_word(process)
-					  : str_last_part(process->exe);
+	const char *word = process->title ? names_process_word(process) : defs_program(process);
 	size_t length = strnlen(word, TITLE_MAX);
 
 	while (length > 0 && ((unsigned char)word[length] & 0xc0) == 0x80)

@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "engine/space/space.h"
 #include "report/ask/own_heap.h"
+#include "trace/defs.h"
 
 #include <string.h>
 
@@ -55,7 +56,7 @@ static void name_process(const struct query_context *asked, process_id id, struc
 {
 	const struct trace_process *process = reader_process(asked->reader, id);
 
-	str_format(name, "%s %u", str_last_part(process->exe), process->pid);
+	str_format(name, "%s %u", defs_program(process), process->pid);
 	if (process->generation > 0)
 		str_format(name, " (exec %u)", process->generation);
 }

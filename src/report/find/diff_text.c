@@ -14,6 +14,7 @@
 #include "report/find/diff.h"
 #include "report/table/query_write.h"
 #include "report/table/stack_text.h"
+#include "trace/defs.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -205,7 +206,7 @@ static void describe_process(const struct diff_page *page, const struct diff_pro
 				reader_process(run_of(page, side, &row->place[side])->reader,
 					       row->place[side].process);
 	ASSERT(process[0] || process[1]);
-	str_add(text, str_last_part((process[1] ? process[1] : process[0])->exe));
+	str_add(text, defs_program(process[1] ? process[1] : process[0]));
 	if (process[0] && process[1])
 		str_format(text, "  %" PRIu32 " → %" PRIu32, process[0]->pid, process[1]->pid);
 	else

@@ -17,6 +17,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "trace/defs.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -80,7 +81,7 @@ static uint32_t name_program(struct stack_match *stack_match, process_id id)
 	struct str text = { 0 };
 	uint32_t number;
 
-	str_format(&text, "program\n%s", process ? str_last_part(process->exe) : "");
+	str_format(&text, "program\n%s", process ? defs_program(process) : "");
 	number = number_of(stack_match, str_get(&text));
 	str_fini(&text);
 	return number;

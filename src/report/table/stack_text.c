@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "trace/defs.h"
 
 #include <inttypes.h>
 
@@ -24,7 +25,7 @@ static void describe_owner(const struct stack_text *text, process_id process, st
 	const struct trace_process *owner = reader_process(text->reader, process);
 
 	if (text->program_only && owner)
-		str_format(ending, "  [%s]", str_last_part(owner->exe));
+		str_format(ending, "  [%s]", defs_program(owner));
 	else if (text->several && owner) {
 		str_add(ending, "  [");
 		names_add_process(owner, ending);
