@@ -108,8 +108,8 @@ static const char *why_unheard(bool shut_out)
 {
 	return shut_out ? "the collector is not to be reached from there (try: let it see our "
 			  "/tmp, or our network)"
-			: "it did not load the recorder, or that was not let to say hello (where "
-			  "it is in a sandbox, try: let it see our /tmp, or our network)";
+			: "it did not load the recorder, ended before it could, or its sandbox "
+			  "keeps it from the collector (try: let it see our /tmp, or our network)";
 }
 
 static bool is_shut_out(const struct image *image)
@@ -234,10 +234,12 @@ static void read_message(struct image *image, struct payload *payload)
 	char line[1024];
 
 	if (what == NOTE_MESSAGE_ENTRIES)
-		snprintf(line, sizeof line,
-			 "an allocator is linked in that calls itself, and calls of these "
-			 "functions are not seen: %s",
-			 text);
+		snprintf(
+			line, sizeof line,
+			"some functions could not be entered, and calls of these functions are not "
+			"seen where they do not go by name (within their own library or program, "
+			"or past the recorder): %s",
+			text);
 	else
 		snprintf(line, sizeof line, "%s", text);
 	if (what == NOTE_MESSAGE_UNSEEN && !image->partly) // one program, however many calls
@@ -565,6 +567,9 @@ void notes_reader_check_exec(struct image *image, uint64_t now_ns, bool over)
 // A child that could not say hello cannot be asked: what is known is what its parent's segment
 // has.
 //
+// An image that joined, and had no room for what it needs besides, says so in its own segment: it
+// is no child of its own. It has its own number, and has not forked.
+//
 // The fork that it came from is marked as failed, or the order would wait a second for a hello.
 static void tell_child(struct image *image, const struct segment_unseen *unseen)
 {
@@ -573,14 +578,19 @@ static void tell_child(struct image *image, const struct segment_unseen *unseen)
 		[SEGMENT_WHY_CONNECT] = "the collector is not to be reached from there (try: "
 					"let it see our /tmp, or our network)",
 		[SEGMENT_WHY_ANSWER] = "it heard no answer",
-		[SEGMENT_WHY_MEMORY] = "it could not map its part of the recording",
+		[SEGMENT_WHY_MEMORY] =
+			"it could not map its part of the recording (try: a limit of "
+			"addresses that is higher, ulimit -v, or none)",
 		[SEGMENT_WHY_FILTER] = "it runs under the system-call filter of its parent",
 	};
+	const struct segment_hello *hello = &image->arrival->hello;
 	uint32_t kind = unseen->why <= SEGMENT_WHY_FILTER ? unseen->why : SEGMENT_WHY_ANSWER;
+	bool itself = hello->start != SEGMENT_START_FORK && unseen->pid == hello->pid &&
+		      unseen->fork_lane == 0 && unseen->fork_head == 0;
 	struct str line = { 0 };
 
-	str_format(&line, "a child that %s forked", image->arrival->exe);
-	if (unseen->pid != 0)
+	str_format(&line, itself ? "%s" : "a child that %s forked", image->arrival->exe);
+	if (unseen->pid != 0 && !itself)
 		str_format(&line, " (process %u)", unseen->pid);
 	str_format(&line, " is not recorded: %s", why[kind] != NULL ? why[kind] : why[2]);
 	if (unseen->error != 0)

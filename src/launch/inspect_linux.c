@@ -129,8 +129,9 @@ static void inspect_elf(struct inspect *inspect, int fd, const struct elf_look *
 		inspect->verdict = INSPECT_BITS;
 		str_format(
 			&inspect->why,
-			"%s is a 32-bit program: it is not recorded, because this tidemark was "
-			"built without a recorder for such (try: build it where gcc can do -m32)",
+			"%s is a 32-bit program: it is not recorded, because there is no recorder "
+			"for such in preload/lib32 beside libtidemark.so (try: make install, or a "
+			"build where gcc can do -m32)",
 			file);
 	} else if (i386 && look->musl) {
 		inspect->verdict = INSPECT_BITS;

@@ -346,9 +346,9 @@ uint32_t loader_file_look(int fd, struct str *why)
 			"build that is not stripped, or its debugging information in "
 			"/usr/lib/debug/.build-id)",
 		[NOTE_EXEC_NO_LIBC] =
-			"its C library is neither glibc nor musl, as its symbols show (Free "
-			"Pascal: try the unit cmem first in its uses, which allocates by a C "
-			"library)",
+			"its C library is neither glibc nor musl, as its symbols show (try: a "
+			"dynamic build with one of these; for Free Pascal, the unit cmem first in "
+			"its uses, which allocates by a C library)",
 		[NOTE_EXEC_OPERATORS] = "its operators new are an allocator's own (tcmalloc, "
 					"mimalloc, jemalloc), whose exceptions could not pass the "
 					"recorder (try: a dynamic build)",

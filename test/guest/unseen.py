@@ -122,6 +122,18 @@ def an_image_that_has_no_descriptor_left_is_told_of_with_the_reason():
 
 
 @test
+def an_image_that_has_no_room_for_the_recorder_is_told_of_as_itself():
+    """With a limit at which perl runs and joins, and its recorder then has no memory for its tables."""
+    said = []
+    for limit in range(11000, 16000, 500):
+        ended = run([TIDEMARK, "record", "--force", "-o", "t.tide", "sh", "-c",
+                     f"ulimit -v {limit}; exec /usr/bin/perl -e 1"]) # at 11000 perl has too little itself
+        check("a child that" not in ended.err and "a forked child" not in ended.err, ended.err)
+        said += re.findall(r"/usr/bin/perl is not recorded: .*ulimit -v", ended.err)
+    check(said, "no limit was such that it is said")
+
+
+@test
 def a_child_that_cannot_map_its_segment_is_told_of():
     release = [int(part) for part in os.uname().release.split("-")[0].split(".")[:2]]
     if release < [6, 16]:
