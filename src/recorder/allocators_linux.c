@@ -20,17 +20,36 @@ struct allocator {
 static struct allocator allocators[ALLOCATORS_MAX];
 static uint32_t allocators_count;
 
+// For example, an object with EF_Abort is Electric Fence, and one with __asan_init the runtime of a
+// sanitizer, whose malloc it is. The first sign that is found counts: who has another's functions
+// besides its own stands before it. A name has no blank, as a path follows it in the note.
+//
 // Of a static program: __libc_setup_tls is glibc's alone.
 static const char *allocators_name(const struct scope_object *object)
 {
 	static const struct {
 		const char *function, *name;
 	} signs[] = {
-		{ "gnu_get_libc_version", "glibc" }, { "moz_arena_malloc", "mozjemalloc" },
-		{ "mallocx", "jemalloc" },           { "je_mallocx", "jemalloc" },
-		{ "_rjem_mallocx", "jemalloc" },     { "tc_malloc", "tcmalloc" },
-		{ "mi_malloc", "mimalloc" },         { "scalable_malloc", "tbbmalloc" },
-		{ "rpmalloc", "rpmalloc" },          { "__libc_start_main", "musl" },
+		{ "gnu_get_libc_version", "glibc" },
+		{ "moz_arena_malloc", "mozjemalloc" },
+		{ "mallocx", "jemalloc" },
+		{ "je_mallocx", "jemalloc" },
+		{ "_rjem_mallocx", "jemalloc" },
+		{ "tc_malloc", "tcmalloc" },
+		{ "mi_malloc", "mimalloc" },
+		{ "scalable_malloc", "tbbmalloc" },
+		{ "rpmalloc", "rpmalloc" },
+		{ "__TBB_malloc_proxy", "tbbmalloc" },
+		{ "__asan_init", "ASan" },
+		{ "__hwasan_init", "HWASan" },
+		{ "__tsan_init", "TSan" },
+		{ "__msan_init", "MSan" },
+		{ "__lsan_init", "LSan" },
+		{ "__scudo_print_stats", "scudo" },
+		{ "EF_Abort", "efence" },
+		{ "DUMA_Abort", "duma" },
+		{ "dmalloc_debug_setup", "dmalloc" },
+		{ "__libc_start_main", "musl" },
 	};
 
 	if (static_is()) // its C library's, unless its own takes the place of that

@@ -113,6 +113,20 @@ def a_preloaded_library_s_is_seen_by_name():
 
 
 @test
+def one_that_finds_faults_is_known_by_what_it_exports_besides():
+    with open("plain.c", "w", encoding="ascii") as file:
+        file.write("void *malloc(unsigned long size)\n{\n\tstatic char memory[1 << 20], *at = memory;\n\n"
+                   "\treturn (at += (size + 15) & -16UL) - ((size + 15) & -16UL);\n}\n"
+                   "void free(void *block)\n{\n\t(void)block;\n}\nvoid SIGN(void)\n{\n}\n")
+    for sign, name in (("EF_Abort", "efence"), ("DUMA_Abort", "duma"), ("dmalloc_debug_setup", "dmalloc"),
+                       ("__TBB_malloc_proxy", "tbbmalloc"), ("__scudo_print_stats", "scudo")):
+        equal(0, run(["gcc", "-shared", "-fPIC", "-fno-builtin", f"-DSIGN={sign}", "-o", "libplain.so",
+                      "plain.c"]).code, "gcc")
+        record(["env", f"LD_PRELOAD={os.path.abspath('libplain.so')}", "true"], "--force")
+        check_text(f"allocator {name} in ")
+
+
+@test
 def one_that_the_executable_exports_is_entered_in_a_forked_child_too():
     for name in ("jemalloc", "tcmalloc"):
         path = program(f"linked_in_{name}")
