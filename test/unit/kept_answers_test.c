@@ -80,3 +80,22 @@ TEST(no_more_is_kept_than_may_be)
 	CHECK_EQ(3000, found(&kept, "97", 'a'));
 	kept_answers_fini(&kept);
 }
+
+TEST(questions_take_room_too)
+{
+	struct kept_answers kept;
+	char question[1500];
+
+	kept_answers_init(&kept);
+	kept_answers_limit(&kept, 4000);
+	memset(question, 'q', sizeof question - 1);
+	question[sizeof question - 1] = '\0';
+	for (char first = 'a'; first <= 'c'; first++) {
+		question[0] = first;
+		add(&kept, question, 10, first);
+		CHECK_EQ(10, found(&kept, question, first));
+	}
+	question[0] = 'a';
+	CHECK_EQ(0, found(&kept, question, 'a'));
+	kept_answers_fini(&kept);
+}

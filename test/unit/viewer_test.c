@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -72,12 +73,109 @@ TEST(who_asks_the_same_again_waits_for_nobody)
 	mem_free(again);
 	CHECK(!ask(&viewer, "/api/growth", "n=6", false));
 	CHECK(!ask(&viewer, "/api/findings", "process=1&from=begin", false));
+	// Nor are a name and a value taken for others.
+	CHECK(!ask(&viewer, "/api/findings", "thread=1", false));
+	again = ask(&viewer, "/api/growth", "process=1&n=5", true);
+	CHECK(again);
+	mem_free(again);
+	CHECK(!ask(&viewer, "/api/growth", "process=1%20n%3D5", false));
 	// Nor is what was refused kept, or what is asked while a window is dragged.
 	CHECK(!ask(&viewer, "/api/growth", "n=none", true));
+	CHECK(!ask(&viewer, "/api/growth", "n=none", false));
 	again = ask(&viewer, "/api/window", "by=impact&details=0", true);
 	CHECK(again);
 	mem_free(again);
 	CHECK(!ask(&viewer, "/api/window", "by=impact&details=0", false));
+	viewer_close(&viewer);
+}
+
+// ---- a trace that changes ----
+
+// It is still wanted, but what it is about has changed.
+static bool change_trace(void *context)
+{
+	FILE *file = fopen(context, "ab");
+
+	CHECK(file);
+	fputc('x', file);
+	fclose(file);
+	return false;
+}
+
+TEST(nothing_is_kept_or_given_of_a_trace_that_changed)
+{
+	const char *path = test_temp_path("assembled.tide");
+	struct viewer viewer;
+	struct viewer_reply reply;
+	struct err err = { 0 };
+	uint64_t kept_bytes;
+	char *answer;
+
+	reader_close(assembled_open(text));
+	CHECK(viewer_open(&viewer,
+			  &(struct viewer_options){
+				  .path = path, .version = "1", .window.memory_bytes = 256 << 20 },
+			  &err));
+	CHECK_EQ((256 << 20) / 5 / 4, viewer.kept.bytes_max);
+	answer = ask(&viewer, "/api/growth", NULL, true);
+	CHECK(answer);
+	mem_free(answer);
+	kept_bytes = viewer.kept.bytes;
+	// While it is answered, and before it is asked.
+	viewer_answer(&viewer, "/api/growth", "n=7", change_trace, (void *)path, &reply);
+	CHECK_EQ(REFUSAL_GONE, reply.refusal);
+	viewer_reply_fini(&reply);
+	CHECK_EQ(kept_bytes, viewer.kept.bytes);
+	viewer_answer(&viewer, "/api/growth", NULL, NULL, NULL, &reply);
+	CHECK_EQ(REFUSAL_GONE, reply.refusal);
+	viewer_reply_fini(&reply);
+	viewer_close(&viewer);
+}
+
+struct behind {
+	struct viewer *viewer;
+	char *answer;
+};
+
+static void *ask_behind(void *context)
+{
+	struct behind *behind = context;
+
+	behind->answer = ask(behind->viewer, "/api/growth", NULL, true);
+	return NULL;
+}
+
+// As if who was in front had asked the same.
+TEST(who_waited_is_given_what_was_kept_meanwhile)
+{
+	const struct query_queue_asker front = { 0 };
+	struct viewer viewer;
+	struct behind behind = { .viewer = &viewer };
+	struct str body = { 0 };
+	struct err err = { 0 };
+	pthread_t thread;
+	bool waits = false;
+
+	reader_close(assembled_open(text));
+	CHECK(viewer_open(&viewer,
+			  &(struct viewer_options){ .path = test_temp_path("assembled.tide"),
+						    .version = "1" },
+			  &err));
+	CHECK_EQ(QUERY_QUEUE_MINE, query_queue_enter(&viewer.replays, &front));
+	CHECK_EQ(0, pthread_create(&thread, NULL, ask_behind, &behind));
+	while (!waits) {
+		usleep(1000);
+		pthread_mutex_lock(&viewer.replays.mutex);
+		waits = viewer.replays.first != NULL;
+		pthread_mutex_unlock(&viewer.replays.mutex);
+	}
+	str_add(&body, "kept");
+	kept_answers_add(&viewer.kept, "/api/growth", &body);
+	str_fini(&body);
+	CHECK_EQ(QUERY_QUEUE_MINE, query_queue_leave(&viewer.replays));
+	pthread_join(thread, NULL);
+	CHECK_STR("kept", behind.answer);
+	mem_free(behind.answer);
 	viewer_close(&viewer);
 }
 
