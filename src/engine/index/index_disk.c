@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/sort.h"
 #include "base/str.h"
+#include "engine/index/index_io.h"
 #include "engine/index/index_store.h"
 #include "os/file.h"
 #include "os/identity.h"
@@ -17,32 +18,42 @@
 
 static const char ending[] = ".tide-index";
 
-// All names that a file of an index may have.
+// Who hears of each file of a folder.
+struct hearing {
+	const char *path; // of the folder
+	void (*tell)(void *context, const char *path);
+	void *context;
+};
+
+// `after` is what the name ends with while the file is written, or nothing.
+static void tell_file(const struct hearing *hearing, const char *name, const char *after)
+{
+	struct str file = { 0 };
+
+	str_format(&file, "%s/%s%s", hearing->path, name, after);
+	hearing->tell(hearing->context, str_get(&file));
+	str_fini(&file);
+}
+
+// All names that a file of an index may have: its vaults, the small files of index_io, also those
+// that a build which was killed left half written, and two that have no table.
 static void each_file(const char *path, void (*tell)(void *context, const char *path),
 		      void *context)
 {
-	// "vm-calls" is of indexes up to version 8.
-	static const char *const others[] = { "head",        "head.new",       "state",
-					      "state.new",   "vm-calls",       "whole",
-					      "whole.new",   "lives",          "lives.new",
-					      "growth",      "growth.new",     "sorted",
-					      "sorted-head", "sorted-head.new" };
-	const size_t others_count = sizeof others / sizeof *others;
+	const struct hearing hearing = { path, tell, context };
 	struct index_files files = { 0 };
-	struct str file = { 0 };
+	char name[24];
 
-	for (unsigned i = 0; i < INDEX_VAULTS + others_count; i++) {
-		char name[24];
-
-		if (i < INDEX_VAULTS)
-			index_files_vault(&files, i, name);
-		else
-			snprintf(name, sizeof name, "%s", others[i - INDEX_VAULTS]);
-		str_clear(&file);
-		str_format(&file, "%s/%s", path, name);
-		tell(context, str_get(&file));
+	for (unsigned i = 0; i < INDEX_VAULTS; i++) {
+		index_files_vault(&files, i, name);
+		tell_file(&hearing, name, "");
 	}
-	str_fini(&file);
+	for (size_t i = 0; index_io_names[i]; i++) {
+		tell_file(&hearing, index_io_names[i], "");
+		tell_file(&hearing, index_io_names[i], ".new");
+	}
+	tell_file(&hearing, "sorted", "");   // index_sorted.c
+	tell_file(&hearing, "vm-calls", ""); // of indexes up to version 8
 }
 
 static void add_bytes(void *context, const char *path)

@@ -35,6 +35,21 @@ static void flush(struct index_out *out)
 	out->filled = 0;
 }
 
+const char *const index_io_names[] = {
+	"head", "state", "whole", "lives", "growth", "sorted-head", NULL,
+};
+
+// There are half a dozen, and files are written rarely: they are looked through one by one.
+// A name that is not among them would never be removed.
+static bool is_known(const char *name)
+{
+	size_t i = 0;
+
+	while (index_io_names[i] && strcmp(index_io_names[i], name) != 0)
+		i++;
+	return index_io_names[i] != NULL;
+}
+
 // It is written under another name, "head.new" for "head". What a build that was killed left under
 // it is emptied.
 struct index_out *index_out_new(int directory, const char *name)
@@ -42,6 +57,7 @@ struct index_out *index_out_new(int directory, const char *name)
 	struct index_out *out = mem_alloc(1, sizeof *out);
 
 	ASSERT(strlen(name) < sizeof out->name);
+	ASSERT(is_known(name)); // else it would be left when the index is removed
 	out->directory = directory;
 	snprintf(out->name, sizeof out->name, "%s", name);
 	snprintf(out->name_new, sizeof out->name_new, "%s.new", out->name);

@@ -19,7 +19,10 @@
 
 struct index_out;
 
-// In the directory of the descriptor. Errors are asked for in the end.
+// The names of all such files, up to NULL: what is written here, index_disk removes.
+extern const char *const index_io_names[];
+
+// In the directory of the descriptor, under one of index_io_names. Errors are asked for in the end.
 struct index_out *index_out_new(int directory, const char *name);
 void index_out_put(struct index_out *out, const void *bytes, size_t size);
 void index_out_put_u64(struct index_out *out, uint64_t value);
