@@ -99,7 +99,7 @@ static void live_long(uint64_t distance, bool roomy, bool tight)
 		struct blocks_hint *hint = &hints[(unsigned)rand() % HINTS];
 		bool ebbs = step / TIDE % 2, added;
 
-		blocks.tight = tight;
+		blocks.tight = blocks.stepped = tight;
 		CHECK_EQ(list[which] != 0, found != NULL);
 		if (rand() % 2) {
 			blocks_expect_region(&blocks, address);
@@ -193,6 +193,6 @@ TEST(blocks_by_the_million_take_at_most_two_slots_each)
 // 1,024 in a region are more than seven eighths of 1,024 slots, and need no 2,048.
 TEST(blocks_a_power_of_two_apart_take_no_more_than_others)
 {
-	live_many(32, 4000000, 170);
-	live_many(64, 4000000, 170);
+	live_many(32, 8000000, 170);
+	live_many(64, 8000000, 170);
 }

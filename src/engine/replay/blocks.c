@@ -33,6 +33,7 @@ enum {
 	FULL = 7,       // more blocks than so many of FULL_OF slots: it grows
 	FULL_ROOMY = 5,
 	ROOMY_MAX = 1 << 20, // blocks, up to which memory is no matter; then not until half as many
+	WHOLE_MAX = 3 << 20, // the same, up to which tables double: steps take a fifth more time
 	FULL_OF = 8,
 	SIZE_BITS = 64 - REGION_BITS,
 	CAPACITY_MAX = 2 << REGION_BITS,
@@ -368,15 +369,16 @@ static bool fits(const struct blocks_region *region, size_t capacity)
 
 // Memory matters from here on: a table that is too large for what is in it becomes as small as that
 // allows. Those that become free are for the regions to come.
-static void tighten(struct blocks *blocks)
+static void tighten(struct blocks *blocks, bool steps)
 {
 	blocks->tight = true;
+	blocks->stepped = steps;
 	for (size_t i = 0; i < blocks->capacity; i++) {
 		struct blocks_region *region = &blocks->regions[i];
 		size_t capacity = SLOTS_KEPT;
 
 		while (!fits(region, capacity))
-			capacity = capacity_after(capacity, true);
+			capacity = capacity_after(capacity, steps);
 		if (capacity < region->capacity)
 			resize(blocks, region, capacity);
 	}
@@ -384,7 +386,7 @@ static void tighten(struct blocks *blocks)
 
 // The region of an address, with room for one more block. The directory is at most three quarters
 // full. A region's table doubles from 4 slots on, at five eighths; where there are 1,048,576 blocks
-// or more and the table is not roomy, it grows at seven, by steps.
+// or more and the table is not roomy, at seven; and from three times as many on it grows by steps.
 static struct blocks_region *make_room(struct blocks *blocks, uint64_t address,
 				       struct blocks_hint hint)
 {
@@ -399,10 +401,12 @@ static struct blocks_region *make_room(struct blocks *blocks, uint64_t address,
 		blocks->used++;
 	}
 	if (!blocks->tight && !blocks->roomy && blocks->count == ROOMY_MAX)
-		tighten(blocks);
+		tighten(blocks, false);
+	if (!blocks->stepped && !blocks->roomy && blocks->count == WHOLE_MAX)
+		tighten(blocks, true);
 	if ((region->count + 1) * FULL_OF >
 	    region->capacity * (uint32_t)(blocks->tight ? FULL : FULL_ROOMY))
-		resize(blocks, region, capacity_after(region->capacity, blocks->tight));
+		resize(blocks, region, capacity_after(region->capacity, blocks->stepped));
 	return region;
 }
 
@@ -463,6 +467,8 @@ bool blocks_take_at(struct blocks *blocks, uint64_t address, struct blocks_hint 
 	remove_slot(blocks, region, slot);
 	if (--blocks->count < ROOMY_MAX / 2)
 		blocks->tight = false;
+	if (blocks->count < WHOLE_MAX / 2)
+		blocks->stepped = false;
 	return true;
 }
 

@@ -38,6 +38,7 @@ struct blocks {
 	size_t count;                  // blocks
 	bool roomy;                    // the user's, from the beginning on
 	bool tight;                    // there are, or lately were, a million blocks
+	bool stepped;                  // the same, three million
 	uint64_t *huge;                // sizes that have no room in a slot
 	size_t huge_count, huge_capacity;
 
