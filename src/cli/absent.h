@@ -9,6 +9,9 @@ const char *absent_why(const char *name);
 // "Windows"
 extern const char absent_system[];
 
+// What a word with blanks is put in, in examples: cmd.exe knows no single quotes.
+extern const char absent_quote;
+
 // How gnuplot is had on this system.
 extern const char absent_gnuplot[];
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 const char absent_system[] = "Linux";
+const char absent_quote = '\'';
 const char absent_gnuplot[] = "try: apt install gnuplot-nox";
 const char absent_first_examples[] =
 	"  tidemark record ./server --port 8080      # output and exit code stay its own\n"

@@ -6,6 +6,7 @@
 #include <string.h>
 
 const char absent_system[] = "Windows";
+const char absent_quote = '"';
 const char absent_gnuplot[] = "from gnuplot.info; its folder belongs into PATH";
 const char absent_first_examples[] =
 	"  tidemark record server.exe --port 8080        output and exit code stay its own\n"

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/sink.h"
 #include "base/str.h"
+#include "cli/absent.h"
 #include "cli/args_habits.h"
 #include "cli/interrupt.h"
 #include "cli/remote.h"
@@ -458,6 +459,19 @@ static void args_help_section(const char *text, FILE *file)
 		fprintf(file, "\n%s%s", text, text[length - 1] == '\n' ? "" : "\n");
 }
 
+// Examples are written with single quotes, and shown with those of this system's shell.
+static void args_help_examples(const char *text, FILE *file)
+{
+	char *examples = mem_copy_text(text);
+
+	for (char *at = examples; *at != '\0'; at++)
+		if (*at == '\'')
+			*at = absent_quote;
+	fputs("\nExamples", file);
+	args_help_section(examples, file);
+	mem_free(examples);
+}
+
 static const char args_codes_record[] =
 	"\nExit codes\n"
 	"  the program's own; 125 tidemark failed, 126 not executable, 127 not found;\n"
@@ -489,8 +503,7 @@ void args_help(const struct command *command, FILE *file)
 			args_help_row_print(row, file);
 	}
 	if (command->examples)
-		fprintf(file, "\nExamples");
-	args_help_section(command->examples, file);
+		args_help_examples(command->examples, file);
 	if (command->codes)
 		fprintf(file, "\nExit codes\n%s", command->codes);
 	else

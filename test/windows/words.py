@@ -54,6 +54,10 @@ def helped():
         told = say(name, "1", "stop")
         check(f"{name} is refused in words", told.returncode == 2 and
               f"{name} is not available on Windows: " in told.stderr, told)
+    for name in ("report", "dump", "check", "active", "findings", "transients", "sql"):
+        examples = say(name, "--help").stdout.partition("Examples\n")[2].partition("\n\n")[0]
+        check(f"{name}: its examples are quoted as cmd.exe reads them", '"' in examples and
+              "'" not in examples, examples)
     done = say("attach", "--help")
     check("attach: its own exit codes", "the program's own" not in done.stdout and "127" in done.stdout, done)
 
