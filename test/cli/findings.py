@@ -1152,7 +1152,20 @@ def a_call_of_the_system_that_fails_for_want_of_room_is_told_with_who_holds_it()
     commits[-2] = f"@2 t mprotect s {256 * MIB} {PAGE} prot=259 error=12"
     equal([], listed("commits", commits, "holes"))
     [one] = listed("commits", commits, "failed")
-    check("(commit)" in one["what"] and "commit limit" in one["why"], one)
+    check("(commit)" in one["what"] and "it was the commit limit" in one["why"], one)
+    # What a call did not ask for is not what it lacked: a reservation, both, a view.
+    for flags, call, said in (("0x2000", "VirtualAlloc", "a reservation commits nothing"),
+                              ("0x3000", "VirtualAlloc", "the commit limit, or that of a job, if"),
+                              ("0", "MapViewOfFile", "a view commits nothing but")):
+        for size in (200, 300):
+            lines = calls(size, host="Windows x86_64")
+            lines[-2] = f"@2 t mmap s 0 {size * MIB} prot=none flags={flags} error=12"
+            [one] = listed("kinds", lines, "failed")
+            check(f"({call})" in one["what"] and (said in one["why"]) == (size == 200), one)
+            check(size == 300 or flags != "0x2000" or "commit limit" not in one["why"], one)
+            text = run("map", "kinds.tide").stdout
+            check(f"  {call} " in text and "mmap" not in text, text)
+            check(("it commits nothing" in text) == (flags == "0x2000" and size == 200), text)
 
 
 def with_stacks(count, used, bits=32, limit=None):
@@ -1194,6 +1207,12 @@ def reservations_that_lose_the_rest_of_their_slots_are_told_and_whole_ones_are_n
     [one] = listed("slots", reserving(PAGE), "unaligned")
     equal(("reserve_slab", 700, 700 * (65536 - PAGE)),
           (site(one), one["figures"]["reservations"], one["figures"]["lost_bytes"]))
+    # Wine says of what is free beyond what it has set aside that the system has reserved it.
+    rests = [f"@2 t mapped {base + PAGE:#x} {0x10000 - PAGE} prot=none flags=private|anonymous file=x "
+             "origin=kernel"
+             for base in (int(line.split()[4], 0) for line in reserving(PAGE) if " mmap " in line)]
+    [one] = listed("wine", [*reserving(PAGE)[:-1], 'file x "[system]"', *rests, reserving(PAGE)[-1]], "unaligned")
+    equal(700, one["figures"]["reservations"])
     equal([], listed("whole", reserving(0x10000), "unaligned"))
     equal([], listed("linux", reserving(PAGE, host="Linux x86_64"), "unaligned"))
     equal([], listed("win64", reserving(PAGE, bits=64), "unaligned"))

@@ -12,6 +12,8 @@ enum {
 	MAP_32BIT_BIT = 0x40,
 	MREMAP_MAYMOVE_BIT = 1,
 	ENOMEM_NUMBER = 12,
+	MEM_COMMIT_BIT = 0x1000, // of a Windows program's flags
+	MEM_RESERVE_BIT = 0x2000,
 };
 
 #define LOW_32BIT (UINT64_C(1) << 30) // where MAP_32BIT puts things
@@ -99,7 +101,8 @@ static bool same_call(const struct failure *failure, const struct trace_event *e
 		      process_id process)
 {
 	return failure->process == process && failure->stack == event->stack &&
-	       failure->size == event->size && failure->kind == event->kind;
+	       failure->size == event->size && failure->kind == event->kind &&
+	       failure->flags == (event->vm ? event->vm->flags : 0);
 }
 
 // The failure that a call is counted with, or a new one, to be filled.
@@ -122,6 +125,20 @@ static struct failure *find(struct failures *failures, const struct trace_event 
 	*added = true;
 	*map_put(&failures->places, key, NULL) = failures->count;
 	return MEM_ADD(failures->list, failures->count, failures->capacity);
+}
+
+// By what the call was. A view of a section has no MEM_RESERVE: its flags are MapViewOfFile's.
+static enum failure_need need_of(const struct reader *reader, const struct trace_event *event)
+{
+	if (!reader_is_windows(reader))
+		return FAILURE_NEEDS_ANY;
+	if (!event->vm)
+		return FAILURE_NEEDS_HEAP;
+	if (event->kind == TRACE_MPROTECT)
+		return FAILURE_NEEDS_COMMIT;
+	if (!(event->vm->flags & MEM_RESERVE_BIT))
+		return FAILURE_NEEDS_VIEW;
+	return event->vm->flags & MEM_COMMIT_BIT ? FAILURE_NEEDS_BOTH : FAILURE_NEEDS_ADDRESSES;
 }
 
 // A call that failed, first or again.
@@ -156,6 +173,8 @@ static void add(struct failures *failures, const struct space *space,
 		.kind = event->kind,
 		.origin = event->vm ? event->vm->origin : (uint8_t)TRACE_ORIGIN_PROGRAM,
 		.error = event->vm ? event->vm->error : ENOMEM_NUMBER,
+		.flags = event->vm ? event->vm->flags : 0,
+		.need = need_of(reader, event),
 		.size = event->size,
 		.thread = event->thread,
 		.stack = event->stack,
@@ -252,7 +271,9 @@ const char *failures_word(const struct failure *failure)
 {
 	switch (failure->kind) {
 	case TRACE_MMAP:
-		return "mmap";
+		if (failure->need == FAILURE_NEEDS_VIEW)
+			return "MapViewOfFile";
+		return failure->need == FAILURE_NEEDS_ANY ? "mmap" : "VirtualAlloc";
 	case TRACE_MREMAP:
 		return "mremap";
 	case TRACE_BRK:

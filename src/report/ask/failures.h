@@ -18,6 +18,16 @@
 #include "report/ask/mappers.h"
 #include "report/ask/query_context.h"
 
+// What a call asks of the system: only what it asks for can be what it lacked.
+enum failure_need {
+	FAILURE_NEEDS_ANY,       // addresses or memory: where it is not known better
+	FAILURE_NEEDS_ADDRESSES, // VirtualAlloc with MEM_RESERVE alone: nothing is committed
+	FAILURE_NEEDS_COMMIT,    // a commit of what is reserved
+	FAILURE_NEEDS_BOTH,      // VirtualAlloc that reserves and commits
+	FAILURE_NEEDS_VIEW,      // a view of a section: commits what is copied, or nothing
+	FAILURE_NEEDS_HEAP,      // of a heap, which may have a greatest size of its own
+};
+
 struct failure {
 	process_id process;
 	uint64_t number, time_ns; // of the first event; ns since the recording began
@@ -26,7 +36,9 @@ struct failure {
 	uint8_t kind; // enum trace_kind
 	uint8_t origin;
 	uint32_t error;
-	uint64_t size; // asked for
+	uint32_t flags;         // of a call on virtual memory
+	enum failure_need need; // what it may have lacked
+	uint64_t size;          // asked for
 	thread_id thread;
 	stack_id stack;
 	uint64_t low, high;        // where it could have been put
@@ -66,5 +78,5 @@ void failures_fini(struct failures *failures);
 // Whether the largest hole was too small for it, in 32 bits: else it was a limit, or memory itself.
 bool failures_lacks_room(const struct failures *failures, const struct failure *failure);
 
-// "mmap", "malloc" …: what it was.
+// "mmap", "malloc", on Windows "VirtualAlloc" …: what it was.
 const char *failures_word(const struct failure *failure);

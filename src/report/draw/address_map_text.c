@@ -349,15 +349,23 @@ static void write_failure(const struct address_map *address_map, struct stack_te
 {
 	struct paper *paper = stacks->paper;
 	const char *hole = STR_BYTES(failure->holes.largest);
+	int word = failure->need == FAILURE_NEEDS_ANY ? 8 : 13; // columns: MapViewOfFile
 
 	paper_field(paper, PAPER_PLAIN, STR_DURATION(failure->time_ns), 12, true);
-	paper_format(paper, PAPER_BOLD, "  %-8s", failures_word(failure));
+	paper_format(paper, PAPER_BOLD, "  %-*s", word, failures_word(failure));
 	paper_field(paper, PAPER_BOLD, STR_BYTES(failure->size), 10, true);
-	paper_format(paper, PAPER_PLAIN, "%*s", GROUP_COLUMNS - 32, "");
+	paper_format(paper, PAPER_PLAIN, "%*s", GROUP_COLUMNS - 24 - word, "");
 	stack_text_write(stacks, address_map->process, failure->stack);
 	if (failure->count > 1)
 		paper_format(paper, PAPER_PLAIN, "%14s%s times, the last at %s\n", "",
 			     STR_COUNT(failure->count), STR_DURATION(failure->last_ns));
+	if (failure->need == FAILURE_NEEDS_ADDRESSES && failure->holes.largest >= failure->size) {
+		paper_format(paper, PAPER_PLAIN,
+			     "%14slargest hole %s, which was not given: it commits nothing, so "
+			     "it lacked no memory\n",
+			     "", hole);
+		return;
+	}
 	if (failure->holes.largest >= failure->size) {
 		paper_format(paper, PAPER_PLAIN,
 			     "%14slargest hole %s: it was not for want of address space", "", hole);

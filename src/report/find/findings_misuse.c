@@ -405,6 +405,45 @@ static struct finding *tell_failed(struct findings *findings, const struct findi
 	return finding;
 }
 
+// What may have refused it on Windows though a hole was large enough: a call that commits nothing
+// meets no limit of what may be committed. `failure`: NULL, of a heap, if it was not kept.
+static void add_causes(const struct failure *failure, struct str *text)
+{
+	const char *hole = failure ? STR_BYTES(failure->holes.largest) : NULL;
+
+	switch (failure ? failure->need : FAILURE_NEEDS_HEAP) {
+	case FAILURE_NEEDS_ADDRESSES:
+		str_format(text,
+			   "a reservation commits nothing, so it was no limit of memory; the "
+			   "largest hole that was seen had %s: the call may have asked for a place "
+			   "or an alignment, or the system keeps that hole",
+			   hole);
+		break;
+	case FAILURE_NEEDS_COMMIT:
+		str_add(text, "its addresses were reserved before: it was the commit limit, or "
+			      "that of a job");
+		break;
+	case FAILURE_NEEDS_BOTH:
+		str_format(text,
+			   "the largest hole that was seen had %s: it was the commit limit, or "
+			   "that of a job, if the call asked for no place and the system does not "
+			   "keep that hole",
+			   hole);
+		break;
+	case FAILURE_NEEDS_VIEW:
+		str_format(text,
+			   "the largest hole that was seen had %s; a view commits nothing but "
+			   "what is copied when it is written (FILE_MAP_COPY): whether that or a "
+			   "place that was asked for was refused is not known",
+			   hole);
+		break;
+	default:
+		str_add(text, "a heap that was made with a greatest size (HeapCreate) refuses when "
+			      "it is full, whatever memory there is, and others at the commit "
+			      "limit, or that of a job; which it was is not known");
+	}
+}
+
 // Why there was no memory, as far as it is known: a size that no process can have says more than
 // any limit. `failure`: the first of them, as it was weighed; NULL: it was not kept.
 static void add_limits(const struct findings *findings, const struct findings_failed *failed,
@@ -426,13 +465,7 @@ static void add_limits(const struct findings *findings, const struct findings_fa
 		return;
 	}
 	if (reader_is_windows(findings->asked->reader)) {
-		str_add(text,
-			failure && trace_kind_is_vm(failure->kind)
-				? "there was a hole for it: it was the commit limit, or that "
-				  "of a job"
-				: "a heap that was made with a greatest size (HeapCreate) "
-				  "refuses when it is full, whatever memory there is; whether "
-				  "it was is not known");
+		add_causes(failure, text);
 		return;
 	}
 	if (process->mapped_limit && process->mapped_limit != UINT64_MAX)

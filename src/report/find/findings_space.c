@@ -274,11 +274,19 @@ struct lost_rest {
 	uint64_t count, bytes;
 };
 
+// Whether a range is the system's and begins within a slot, where nothing can be reserved apart:
+// what Wine says of the rest of a slot that is taken in part, beyond what it has set aside.
+static bool is_rest(const struct space *space, const struct range *range)
+{
+	return range->start % SPACE_SLOT != 0 && !range->stack && range->protection == 0 &&
+	       space_owner(space, range) == SPACE_KERNEL;
+}
+
 // What is lost behind the ranges of one process, by the stack that reserved. For example a range
 // that ends at 0x15000: nothing else is reserved up to the next multiple of 64 KiB, 0x20000, so 44
-// KiB are lost, unless another range begins before that.
-static void add_rests(const struct ranges *ranges, struct map *places, struct lost_rest **rests,
-		      stack_id **stacks, size_t *count)
+// KiB are lost, unless another range begins before that that is no such rest itself.
+static void add_rests(const struct space *space, const struct ranges *ranges, struct map *places,
+		      struct lost_rest **rests, stack_id **stacks, size_t *count)
 {
 	size_t capacity = 0, stacks_capacity = 0;
 
@@ -288,8 +296,8 @@ static void add_rests(const struct ranges *ranges, struct map *places, struct lo
 		bool added;
 
 		next = ranges_from(ranges, range->end);
-		if (range->file || !range->stack || (next && next->start < slot_end) ||
-		    slot_end == range->end)
+		if (range->file || !range->stack || slot_end == range->end ||
+		    (next && next->start < slot_end && !is_rest(space, next)))
 			continue;
 		at = map_put(places, range->stack, &added);
 		if (added) {
@@ -348,7 +356,7 @@ bool findings_unaligned(struct findings *findings, const struct findings_kind *k
 			present = read_spaces(findings, &options);
 		ranges = space_ranges(present_space(present), id);
 		if (ranges)
-			add_rests(ranges, &places, &rests, &stacks, &count);
+			add_rests(present_space(present), ranges, &places, &rests, &stacks, &count);
 		for (size_t i = 0; i < count; i++)
 			if (rests[i].bytes >= UNALIGNED_LEAST)
 				tell_unaligned(findings, kind, id, stacks[i], &rests[i]);
