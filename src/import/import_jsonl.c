@@ -49,7 +49,7 @@ static bool take_code(const char *at, uint32_t *code)
 }
 
 // What stands after a backslash. NULL: nothing that JSON knows. Two escapes that are a surrogate
-// pair are one character; half of one is written as it is.
+// pair are one character; half of one is written as it is, and a NUL as U+FFFD.
 static char *take_escape(char *at, char **out)
 {
 	static const char letters[] = "\"\\/bfnrt", means[] = "\"\\/\b\f\n\r\t";
@@ -63,6 +63,8 @@ static char *take_escape(char *at, char **out)
 	if (*at != 'u' || !take_code(at + 1, &code))
 		return NULL;
 	at += 5;
+	if (code == 0)
+		code = 0xfffd; // a NUL would end what is kept of the text
 	if (code >> 10 == 0x36 && at[0] == '\\' && at[1] == 'u' && take_code(at + 2, &low) &&
 	    low >> 10 == 0x37) {
 		code = 0x10000 + ((code & 0x3ff) << 10 | (low & 0x3ff));
@@ -123,6 +125,8 @@ static char *take_array(char *at, char **out)
 		if (*at == ',') {
 			*(*out)++ = ';';
 			at = skip_blank(at + 1);
+		} else if (*at != ']') {
+			return NULL;
 		}
 	}
 	return *at ? at + 1 : NULL;

@@ -94,6 +94,12 @@ def objects_a_line_say_the_same():
 
 
 @test
+def a_nul_in_a_text_cuts_nothing_off():
+    path = imported("nul.jsonl", '{"op":"malloc","address":16,"size":8,"stack":["a\\u0000b"],"more":"\\u0000"}\n')
+    assert r'"a\xef\xbf\xbdb"' in run("dump", path).stdout, run("dump", path).stdout
+
+
+@test
 def packed_input_and_pipes_are_read():
     check_log(imported("log.gz", gzip.compress(LOG.encode()[:100]) + gzip.compress(LOG.encode()[100:])))
     with open("log.gz", "rb") as file:
@@ -160,7 +166,8 @@ def bad_input_is_refused_in_one_line_and_nothing_is_written():
                       ("op,address,size\nmalloc,1\n", "line 2: it has 2 fields, and the header has 3"),
                       ("time,op,address,size\n-1,malloc,1,1\n", 'line 2: "-1" is not a time'),
                       ('op,address,size\n"malloc,1,2\nfree,1,\n', "line 2: a quote is not closed"),
-                      ('{"op":"malloc","address":1\n{}\n', "line 1: it is not a JSON object on one line")):
+                      ('{"op":"malloc","address":1\n{}\n', "line 1: it is not a JSON object on one line"),
+                      ('{"op":"malloc","address":1,"size":8,"stack":["a" "b"]}\n', "line 1: it is not a JSON object on one line")):
         said = refused("import", write("bad", text), "-o", "bad.tide", code=3)
         assert why in said and said.startswith("tidemark import: bad: "), (text, said)
         assert not os.path.exists("bad.tide"), text
