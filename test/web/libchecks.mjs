@@ -260,7 +260,7 @@ test("the address space follows its slider, and a cell names who holds it", asyn
 });
 
 test("growth of a window that is too short to judge is not said to be none", async (browser) => {
-	const page = await browser.open(home("tab=growth&from=1s&to=1001ms"));
+	const page = await browser.open(home("tab=growth&from=1s&to=1000000040ns"));
 	await until("nothing was judged", () => page.locator("section[aria-label='Growth'] tbody").textContent(),
 		(text) => /^Nothing was judged/.test(text));
 });
