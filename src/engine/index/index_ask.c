@@ -23,6 +23,7 @@
 
 #include "base/mem.h"
 #include "base/rising.h"
+#include "base/sort.h"
 #include "engine/index/index_lists.h"
 #include "engine/index/index_rows.h"
 #include "engine/index/index_sizes.h"
@@ -31,6 +32,7 @@
 #include "os/thread.h"
 
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
 _Static_assert(INDEX_STRIPE % BITS_GROUP == 0, "a stripe is whole groups of sums");
@@ -55,7 +57,7 @@ void index_groups_init(struct index_groups *groups, struct index *index,
 
 void index_groups_fini(struct index_groups *groups)
 {
-	mem_free(groups->of);
+	MEM_FREE(groups->of, groups->sizes);
 	*groups = (struct index_groups){ 0 };
 }
 
@@ -155,28 +157,52 @@ static bool mark_by_sites(struct index_groups *groups, uint8_t **marks, struct e
 	return ok;
 }
 
-// By sizes, if they are not so many that some of them are in most blocks. Lua's table is one site
-// in all blocks, and its sizes are in four each.
-static bool mark_by_sizes(struct index_groups *groups, uint8_t **marks, struct err *err)
+SORT_ORDER(compare_firsts, struct index_first, SORT_RISES(size))
+
+// Sizes of what is asked for, each once, if they are not so many that some of them are in most
+// blocks.
+static void find_sizes(struct index_groups *groups)
 {
 	enum { SIZES_MAX = 4096 };
-	const struct window_query *query = groups->query;
-	struct index *index = groups->index;
-	size_t blocks = (size_t)((query->to - query->from) >> index->shape.block_log2) + 2;
-	struct map wanted = { 0 };
-	bool ok = true;
+	const struct cells *cells = &groups->index->cells;
+	size_t capacity = 0;
+	struct map met = { 0 };
 
-	ASSERT(query->by_size);
-	for (uint32_t id = 1; id < index->cells.cells_count && wanted.count <= SIZES_MAX; id++)
-		if (index_group(groups, id) != WINDOW_SKIP)
-			map_put(&wanted, cells_cell(&index->cells, id).size, NULL);
-	if (wanted.count <= SIZES_MAX) {
-		if (!*marks)
-			*marks = memset(mem_alloc(blocks, 1), 1, blocks);
-		ok = index_sizes_mark(index, &wanted, query->from, query->to, *marks, err);
+	for (uint32_t id = 1; id < cells->cells_count && groups->sizes_count <= SIZES_MAX; id++) {
+		struct cells_cell cell = cells_cell(cells, id);
+		uint32_t group = index_group(groups, id);
+		bool added = false;
+
+		if (group != WINDOW_SKIP && !cells_site(cells, cell.site)->orphans)
+			map_put(&met, cell.size, &added);
+		if (added)
+			*MEM_ADD(groups->sizes, groups->sizes_count, capacity) =
+				(struct index_first){ .size = cell.size, .group = group };
 	}
-	map_fini(&wanted);
-	return ok;
+	map_fini(&met);
+	if (groups->sizes_count > SIZES_MAX) {
+		MEM_FREE(groups->sizes);
+		groups->sizes = NULL;
+		groups->sizes_count = 0;
+	}
+	if (groups->sizes_count > 1)
+		qsort(groups->sizes, groups->sizes_count, sizeof *groups->sizes, compare_firsts);
+}
+
+// Lua's table is one site in all blocks, and its sizes are in four each.
+static bool mark_by_sizes(struct index_groups *groups, uint8_t **marks, struct err *err)
+{
+	const struct window_query *query = groups->query;
+	size_t blocks = (size_t)((query->to - query->from) >> groups->index->shape.block_log2) + 2;
+
+	ASSERT(query->by_size && !groups->sizes);
+	find_sizes(groups);
+	if (!groups->sizes)
+		return true;
+	if (!*marks)
+		*marks = memset(mem_alloc(blocks, 1), 1, blocks);
+	return index_sizes_mark(groups->index, groups->sizes, groups->sizes_count, query->from,
+				query->to, *marks, err);
 }
 
 bool index_groups_blocks(struct index_groups *groups, uint8_t **marks, struct err *err)

@@ -9,12 +9,17 @@
 #include "engine/query.h"
 #include "engine/window_series.h"
 
+struct index_first; // index_sizes.h
+
 // Which group each cell is in, asked once for each cell, or site.
 struct index_groups {
 	struct index *index;              // borrowed
 	const struct window_query *query; // borrowed
 	bool by_cell;                     // groups differ by size: they are asked for by cell
 	uint32_t *of;                     // by cell or by site; see index_group
+	// Sizes that are asked for, by rising size: see index_groups_blocks. None: not known.
+	struct index_first *sizes;
+	size_t sizes_count;
 };
 
 // Whether allocations of a size are in the question, as far as its ranges say.
@@ -64,8 +69,8 @@ uint32_t index_group_ask(const struct index *index, const struct window_query *q
 bool index_is_all(struct index *index, const struct window_query *query, uint32_t group);
 
 // Which blocks of the window have steps of what the query asks for, from that of its first step on;
-// *marks NULL: look at all. It is found by postings, where those are few, and by sizes.
-// The caller frees *marks.
+// *marks NULL: look at all. It is found by postings, where those are few, and by sizes:
+// of a query by size groups->sizes are then known, if they are few. The caller frees *marks.
 bool index_groups_blocks(struct index_groups *groups, uint8_t **marks, struct err *err);
 
 // Which way is cheaper: in a short window what ends in it is looked at, and taken from what lived

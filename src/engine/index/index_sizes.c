@@ -135,9 +135,18 @@ static bool read_sizes(struct reading *reading, struct index *index, size_t bloc
 	return at == end || damaged(err);
 }
 
+// What a block has of a size; NULL: nothing. Sizes are asked for as they rise: `*at` is where the
+// next one is looked for, 0 at first.
+static const struct index_size *size_in(const struct reading *reading, size_t *at, uint64_t size)
+{
+	while (*at < reading->count && reading->list[*at].size < size)
+		++*at;
+	return *at < reading->count && reading->list[*at].size == size ? &reading->list[*at] : NULL;
+}
+
 // What has no mark is not read.
-bool index_sizes_mark(struct index *index, const struct map *wanted, uint64_t from, uint64_t to,
-		      uint8_t *marks, struct err *err)
+bool index_sizes_mark(struct index *index, const struct index_first *list, size_t count,
+		      uint64_t from, uint64_t to, uint8_t *marks, struct err *err)
 {
 	unsigned log2 = index->shape.block_log2;
 	struct reading reading = { 0 };
@@ -147,34 +156,33 @@ bool index_sizes_mark(struct index *index, const struct map *wanted, uint64_t fr
 	ASSERT(from < to);
 	for (uint64_t block = first; ok && block << log2 < to; block++) {
 		bool any = false;
+		size_t at = 0;
 
 		if (!marks[block - first])
 			continue;
 		ok = read_sizes(&reading, index, (size_t)block, err);
-		for (size_t i = 0; ok && !any && i < reading.count; i++)
-			any = map_find(wanted, reading.list[i].size);
+		for (size_t i = 0; ok && !any && i < count; i++)
+			any = size_in(&reading, &at, list[i].size);
 		marks[block - first] = any;
 	}
 	MEM_FREE(reading.list, reading.bytes);
 	return ok;
 }
 
-// Both are in the order of sizes. Returns how many were found.
+// Returns how many were found.
 static size_t first_in_block(struct index_first *list, size_t count, const struct reading *reading,
 			     uint64_t block_end)
 {
 	size_t at = 0, found = 0;
 
-	for (size_t i = 0; i < count && at < reading->count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		struct index_first *first = &list[i];
+		const struct index_size *here = size_in(reading, &at, first->size);
 
-		while (at < reading->count && reading->list[at].size < first->size)
-			at++;
-		if (at == reading->count || reading->list[at].size != first->size ||
-		    first->latest != UINT64_MAX)
+		if (!here || first->latest != UINT64_MAX)
 			continue;
-		if (reading->list[at].begun < first->wanted) {
-			first->wanted -= reading->list[at].begun;
+		if (here->begun < first->wanted) {
+			first->wanted -= here->begun;
 			continue;
 		}
 		first->latest = block_end;
@@ -350,16 +358,16 @@ static void add_sums(struct row *row, const struct index_size *sums, size_t bloc
 	row->level += (uint64_t)(int64_t)sums->level;
 }
 
-// Both are in the order of sizes. Two rows may not be of one size: all of it is in one group.
+// Two rows may not be of one size: all of it is in one group.
 static void add_block(struct sizing *sizing, const struct reading *reading, size_t block)
 {
 	size_t at = 0;
 
-	for (size_t i = 0; i < sizing->rows_count && at < reading->count; i++) {
-		while (at < reading->count && reading->list[at].size < sizing->rows[i].size)
-			at++;
-		if (at < reading->count && reading->list[at].size == sizing->rows[i].size)
-			add_sums(&sizing->rows[i], &reading->list[at], block);
+	for (size_t i = 0; i < sizing->rows_count; i++) {
+		const struct index_size *sums = size_in(reading, &at, sizing->rows[i].size);
+
+		if (sums)
+			add_sums(&sizing->rows[i], sums, block);
 	}
 }
 

@@ -62,19 +62,19 @@ static inline void index_sizes_end(struct index_sizes *sizes, uint64_t size)
 // files->sizes, where the last of files->blocks gets their place.
 void index_sizes_write(struct index_sizes *sizes, struct index_files *files);
 
-// Takes the mark of each block of steps in which nothing of a wanted size began or ended. `marks`
-// are of blocks from that of `from` on; keys of `wanted` are sizes, its values are not looked at.
-bool index_sizes_mark(struct index *index, const struct map *wanted, uint64_t from, uint64_t to,
-		      uint8_t *marks, struct err *err);
-
 // Where the first ones of a size are. For example, the first 10 of 48 bytes: if three began in the
 // first block of steps and nine in the second, they are before the end of the second.
 struct index_first {
 	uint64_t size;
-	uint32_t group;  // the caller's
+	uint32_t group;  // of the query
 	uint64_t wanted; // so many; counted down
 	uint64_t latest; // found: no earlier than all of them; else UINT64_MAX
 };
+
+// Takes the mark of each block of steps in which nothing of these sizes began or ended. `marks` are
+// of blocks from that of `from` on. `list` is by rising size.
+bool index_sizes_mark(struct index *index, const struct index_first *list, size_t count,
+		      uint64_t from, uint64_t to, uint8_t *marks, struct err *err);
 
 // Of what began from one step to another: `latest` is where a block of steps ends. `list` is by
 // rising size.

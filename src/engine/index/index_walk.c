@@ -6,10 +6,7 @@
 #include "engine/index/index_ask.h"
 
 #include "base/mem.h"
-#include "base/sort.h"
 #include "engine/index/index_sizes.h"
-
-#include <stdlib.h>
 
 // One that was met, and waits while what it needs is fetched.
 struct single_soon {
@@ -206,36 +203,6 @@ static bool walk_edges(struct single *single, struct err *err)
 	return ok;
 }
 
-SORT_ORDER(compare_firsts, struct index_first, SORT_RISES(size))
-
-// Sizes that are in the question, each once, with how many of it are wanted. The caller frees them.
-static struct index_first *wanted_sizes(struct single *single, size_t *count)
-{
-	const struct window_query *query = single->query;
-	const struct cells *cells = &single->index->cells;
-	struct index_first *list = NULL;
-	size_t capacity = 0;
-	struct map met = { 0 };
-
-	*count = 0;
-	for (uint32_t id = 1; id < cells->cells_count; id++) {
-		struct cells_cell cell = cells_cell(cells, id);
-		uint32_t group = index_group(&single->groups, id);
-		bool added = false;
-
-		if (group != WINDOW_SKIP && !cells_site(cells, cell.site)->orphans)
-			map_put(&met, cell.size, &added);
-		if (added)
-			*MEM_ADD(list, *count, capacity) = (struct index_first){
-				.size = cell.size,
-				.group = group,
-				.wanted = query->first(query->context, group),
-			};
-	}
-	map_fini(&met);
-	return list;
-}
-
 // From which step on a group's allocations need not be given, since enough of it began before. Of
 // fifty million blocks, ten of each size are shown: those few are found in the blocks of steps in
 // which they began and ended, and all others are passed over by one comparison. Where a group is of
@@ -243,27 +210,22 @@ static struct index_first *wanted_sizes(struct single *single, size_t *count)
 static bool find_latest(struct single *single, struct err *err)
 {
 	const struct window_query *query = single->query;
-	struct index_first *list;
-	size_t count;
-	bool ok;
+	struct index_first *sizes = single->groups.sizes;
+	size_t count = single->groups.sizes_count, capacity = 0;
 
-	if (!query->first || !query->by_size_alone || !single->groups.by_cell ||
-	    window_by_lifetime(query))
+	if (!query->first || !query->by_size_alone || window_by_lifetime(query))
 		return true;
-	list = wanted_sizes(single, &count);
-	if (count > 1)
-		qsort(list, count, sizeof *list, compare_firsts);
-	ok = index_sizes_first(single->index, list, count, query->from, query->to, err);
-	for (size_t i = 0; ok && i < count; i++)
-		single->latest_count = list[i].group >= single->latest_count
-					       ? list[i].group + (size_t)1
-					       : single->latest_count;
-	single->latest = mem_alloc(single->latest_count, sizeof *single->latest);
-	for (size_t i = 0; ok && i < count; i++)
-		if (list[i].latest > single->latest[list[i].group])
-			single->latest[list[i].group] = list[i].latest;
-	mem_free(list);
-	return ok;
+	for (size_t i = 0; i < count; i++)
+		sizes[i].wanted = query->first(query->context, sizes[i].group);
+	if (!index_sizes_first(single->index, sizes, count, query->from, query->to, err))
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		uint64_t *latest =
+			MEM_FILL(single->latest, single->latest_count, capacity, sizes[i].group);
+
+		*latest = sizes[i].latest > *latest ? sizes[i].latest : *latest;
+	}
+	return true;
 }
 
 // What ends in the window, then what lives at its end, so each is met once. Where what began and
