@@ -141,18 +141,18 @@ static bool need_format(struct args *args, struct export *export)
 	};
 	const char *names[EXPORT_FORMATS_MAX];
 	struct str list = { 0 };
-	bool good;
 
 	for (size_t i = 0; i < sizeof known / sizeof *known && !export->format; i++)
 		if (export->query.output && str_ends_with(export->query.output, known[i].ending))
 			export->format = known[i].format;
-	// The list is printed only if nothing said which.
+	if (export->format)
+		return true;
 	list_formats(names);
 	for (int i = 0; names[i]; i++)
 		str_format(&list, "%s %s", i > 0 ? "," : "", names[i]);
-	good = export->format || args_mistake(args, "needs --format NAME:%s", str_get(&list));
+	args_mistake(args, "needs --format NAME:%s", str_get(&list));
 	str_fini(&list);
-	return good;
+	return false;
 }
 
 static bool take_table(struct args *args, struct export *export)
