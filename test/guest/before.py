@@ -529,14 +529,18 @@ def a_thread_that_wakes_others_for_jemalloc_comes_out_of_it_first():
     check_none_strange(attach_within_jemalloc(BLOCKS_WAKES="3000"))
 
 
+def check_others_read(said):
+    read = re.search(r"while its ([\d,]+) blocks were read", said)
+    check(read and int(read.group(1).replace(",", "")) > 1000, said)
+
+
 @test
 def blocks_that_are_put_aside_and_free_are_left_out_alone():
     """A thread that sleeps, in a call of somebody's, in the midst of giving blocks back is not seen to be there."""
     strange = "blocks that threads of jemalloc had put aside are in none of its extents"
     said = attach_within_jemalloc(40, strange, BLOCKS_NAP="500")[-1]
     check(re.search(r"\d " + strange, said), said)
-    read = re.search(r"while its ([\d,]+) blocks were read", said)
-    check(read and int(read.group(1).replace(",", "")) > 1000, said)
+    check_others_read(said)
 
 
 @test
@@ -545,8 +549,7 @@ def an_extent_of_jemalloc_that_is_being_changed_is_left_out_alone():
     moving = "of jemalloc contradict its tree, and their blocks are left out"
     said = attach_within_jemalloc(120, moving, BLOCKS_NAP="500")[-1]
     check(re.search(r"\b1 of \d+ extents " + moving, said), said)
-    read = re.search(r"while its ([\d,]+) blocks were read", said)
-    check(read and int(read.group(1).replace(",", "")) > 1000, said)
+    check_others_read(said)
 
 
 @test
